@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from math import isnan, nan
 
-from .extract import ask_lists, list_request, room
+from .extract import list_request
 from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, labels_request
 from .local.figures import compare_figures
 from .metrics import f1
@@ -165,10 +165,10 @@ class RAGChecker(Evaluator[Claims]):
                     "claims",
                     "claims",
                     clean,
-                    2 * room(clean),
                     question=quoted(question),
                 )
-        return claims | ask_lists(self.stage, requests, "claims")
+        lists = self.stage.ask_and_read([*requests.values()], "list claims")
+        return claims | dict(zip(requests, lists, strict=True))
 
     def _labels(self, checks: Sequence[tuple[Points, str]]) -> list[Labels]:
         """What the text of each check says of its claims, all in one round of asking.

@@ -6,9 +6,9 @@ Opening and closing summaries are removed first, by a call of their own; every r
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from .judge import AnyJudge, JudgeStage, Request, listed, reply_schema
 from .prompts import Prompts, numbered, sanitized
@@ -47,37 +47,45 @@ class LLMExtractor(JudgeStage):
         requests = {}
         # The longest go first: their replies take most time, and a stage waits for its last one.
         for body in sorted(filter(None, bodies), key=len, reverse=True):
-            requests[body] = list_request(self.prompts, "extract", "points", body, room(body))
-        points = ask_lists(self, requests, "points")
+            requests[body] = list_request(self.prompts, "extract", "points", body)
+        lists = self.ask_and_read([*requests.values()], "list points")
+        points = dict(zip(requests, lists, strict=True))
         return [None if body is None else points.get(body, ()) for body in bodies]
 
     def _without_summaries(self, texts: Sequence[str]) -> list[str | None]:
         """Each text without the summaries at its ends; None where the reply is lost."""
-        blocks = {}
+        requests = {}
         for text in texts:
-            parts = blocks_of(text)
-            if len(parts) >= LEAST_BLOCKS:
-                blocks[text] = parts
-        requests = [self._summary_request(parts) for parts in blocks.values()]
-        replies = self.ask_and_read(requests, "remove summaries")
-        bodies: dict[str, str | None] = {}
-        for (text, parts), summaries in zip(blocks.items(), replies, strict=True):
-            body = None if summaries is None else without_summaries(text, parts, summaries)
-            bodies[text] = body
+            blocks = blocks_of(text)
+            if len(blocks) >= LEAST_BLOCKS:
+                requests[text] = Request(
+                    "summary",
+                    self.prompts.fill("summary", blocks=numbered(blocks)),
+                    256,
+                    BLOCKS_SCHEMA,
+                    assumed=partial(listed, "blocks", []),
+                    read=partial(_read_body, text=text, blocks=blocks),
+                )
+        values = self.ask_and_read([*requests.values()], "remove summaries")
+        bodies = dict(zip(requests, values, strict=True))
         return [bodies.get(text, text) for text in texts]
 
-    def _summary_request(self, blocks: Sequence[str]) -> Request:
-        """Which of these blocks only sum up the others?"""
-        prompt = self.prompts.fill("summary", blocks=numbered(blocks))
-        read = partial(read_numbers, key="blocks", count=len(blocks))
-        assumed = partial(listed, "blocks", [])
-        return Request("summary", prompt, 256, BLOCKS_SCHEMA, assumed=assumed, read=read)
+
+def _read_body(reply: str, text: str, blocks: Sequence[str]) -> str | None:
+    """A text without the blocks that a reply names as its summaries; None for a lost reply."""
+    summaries = read_numbers(reply, "blocks", len(blocks))
+    return None if summaries is None else without_summaries(text, blocks, summaries)
 
 
-def list_request(
-    prompts: Prompts, task: str, key: str, text: str, tokens: int, **slots: str
-) -> Request:
-    """The question for a list `{key: [strings]}` of what `text` states, as long as it may need."""
+def list_request(prompts: Prompts, task: str, key: str, text: str, **slots: str) -> Request:
+    """The question for a list `{key: [strings]}` of what `text` states.
+
+    The reply's limit is twice the tokens that the text in Latin letters takes; a character of
+    another script takes two tokens more. Claims repeat their subjects: they take twice as many.
+    """
+    tokens = 256 + len(text) // 2 + 2 * len(OTHER_SCRIPT.findall(text))
+    if key == "claims":
+        tokens *= 2
     sentences = len(_SENTENCE_END.findall(text)) + 1
     most = MOST_PER_SENTENCE[key] * sentences
     entry = text[: 3 * len(text) // (2 * most) + 1]  # 1.5 times an entry's share of the text
@@ -94,33 +102,15 @@ def list_request(
     )
 
 
-def ask_lists(
-    stage: JudgeStage, requests: Mapping[Any, Request], key: str
-) -> dict[Any, Points | None]:
-    """The strings in reply to each `list_request`; None for a lost one."""
-    lists = stage.ask_and_read(list(requests.values()), f"list {key}")
-    points = {}
-    for name, strings in zip(requests, lists, strict=True):
-        points[name] = None if strings is None else tuple(strings)
-    return points
-
-
-def room(text: str) -> int:
-    """The token limit of a reply that lists what `text` states: twice what Latin letters take.
-
-    A character of another script takes two tokens more.
-    """
-    return 256 + len(text) // 2 + 2 * len(OTHER_SCRIPT.findall(text))
-
-
 def blocks_of(text: str) -> list[str]:
     """The paragraphs of a text as they stand in it, each heading with what follows it.
 
     Where there are fewer than three paragraphs, its lines.
     """
-    parts = _without_blank(re.split(r"\n\s*\n", text))
-    if len(parts) < LEAST_BLOCKS:
-        parts = _without_blank(text.splitlines())
+    parts: list[str] = []
+    for separator in (r"\n\s*\n", r"\n"):
+        if len(parts) < LEAST_BLOCKS:
+            parts = [part.strip() for part in re.split(separator, text) if part.strip()]
     blocks: list[str] = []
     start = end = 0
     for part in parts:
@@ -146,11 +136,6 @@ def without_summaries(text: str, blocks: Sequence[str], summaries: Collection[in
     for block in reversed(blocks[body[-1] + 1 :]):
         text = text.strip().removesuffix(block)
     return text.strip()
-
-
-def _without_blank(parts: Sequence[str]) -> list[str]:
-    """The parts that are not blank, each without the white space around it."""
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _is_heading(block: str) -> bool:

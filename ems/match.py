@@ -51,9 +51,7 @@ class LLMMatcher(JudgeStage):
     def __call__(self, pairs: Sequence[PointLists]) -> list[Match]:
         requests = []
         for ref, ans in pairs:
-            if ref and ans and self.joint:
-                requests.append(self._joint_request(ref, ans))
-            elif ref and ans:
+            if ref and ans:
                 requests += self._requests(ref, ans)
         choices = iter(self.ask_and_read(requests, "match points"))
         matches: list[Match] = []
@@ -65,19 +63,16 @@ class LLMMatcher(JudgeStage):
         return matches
 
     def _requests(self, ref: Points, ans: Points) -> list[Request]:
-        """One question for each reference point."""
+        """One question for each reference point; with `joint` one about all of them."""
         candidates = numbered(ans)
         read = partial(read_index, n_points=len(ans))
+        choices = [i % len(ans) for i in range(len(ref))]
+        if self.joint:
+            prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=candidates)
+            return [rows_request("match", prompt, MATCHES_SCHEMA, choices, read)]
         requests = []
-        for i, point in enumerate(ref):
+        for point, choice in zip(ref, choices, strict=True):
             prompt = self.prompts.fill("match", reference=quoted(point), candidates=candidates)
-            assumed = partial(str, i % len(ans))
+            assumed = partial(str, choice)
             requests.append(Request("match", prompt, NUMBER_TOKENS, assumed=assumed, read=read))
         return requests
-
-    def _joint_request(self, ref: Points, ans: Points) -> Request:
-        """One question about all reference points."""
-        prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=numbered(ans))
-        choices = [i % len(ans) for i in range(len(ref))]
-        read_choice = partial(read_index, n_points=len(ans))
-        return rows_request("match", prompt, MATCHES_SCHEMA, choices, read_choice)

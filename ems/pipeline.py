@@ -102,12 +102,11 @@ class Evaluator(Signed, Generic[AnyResult]):
     ) -> Iterator[AnyResult]:
         """As `evaluate`, one by one, in flat memory. A bar shows how many of `total` are done.
 
-        Without a `total` there is no bar; 0 stands for a number that is not known. A replay in
-        which a reply is missing goes through all answers, then raises MissingReplies about all.
+        The ids of `triplets` are unique. Without a `total` there is no bar; 0 stands for a number
+        that is not known. A replay in which a reply is missing goes through all answers, then
+        raises MissingReplies about all.
         """
         by_id = {triplet.id: triplet for triplet in triplets}
-        if len(by_id) < len(triplets):
-            raise InputError("triplet ids must be unique, and one occurs more than once")
         missing: set[tuple[str, str, str]] = set()
         source = iter(answers)
         with progress_bar("" if total is None else "answers", total or None) as bar:
@@ -223,7 +222,13 @@ class EMS(Evaluator[EMSResult]):
         Earlier scores and labels of support are dropped. InputError unless the scorer gives each
         matched pair one score.
         """
-        groups = [_matched_pairs(result) for result in results]
+        groups = []
+        for result in results:
+            matched: list[PointPair] = []
+            for ref, index in zip(result.ref_points, result.match, strict=True):
+                if index not in (None, -1):
+                    matched.append((ref, result.ans_points[index]))
+            groups.append(matched)
         lists = _one_each("scorer", "answer", self.scorer(groups), groups)
         signature = self.signature
         scored = []
@@ -265,15 +270,6 @@ def _unmatched(
         reason="the points of a side could not be read" if is_unreadable else "",
         figures=compare_figures(triplet, answer.answer, ref_points, ans_points),
     )
-
-
-def _matched_pairs(result: EMSResult) -> list[PointPair]:
-    """Each reference point that has a match, with the answer point that it is matched with."""
-    pairs = []
-    for ref, index in zip(result.ref_points, result.match, strict=True):
-        if index not in (None, -1):
-            pairs.append((ref, result.ans_points[index]))
-    return pairs
 
 
 def _one_each(stage: str, input_name: str, outputs: Iterable[Any], inputs: Sized) -> list[Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .io import encodable
+from .types import Points
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ _OTHER_LABEL = re.compile(rf"(?<![^\W_])(?:{_OTHER_WORDS})(?![^\W_])", re.I)
 _REASON = re.compile("reason|explanation|note|comment|thought|rationale", re.I)
 
 
-def read_list(text: str, key: str) -> list[str] | None:
+def read_list(text: str, key: str) -> Points | None:
     """The strings of `{key: [...]}`, of a bare list, or of bulleted or numbered lines.
 
     An empty list is a reply. None for no list of strings, for several different ones, and for one
@@ -57,7 +58,7 @@ def read_list(text: str, key: str) -> list[str] | None:
     strings = _only(string_lists) if string_lists else _bulleted(text)
     if strings is None:
         return None
-    return [encodable(string).strip() for string in strings if string.strip()]
+    return tuple(encodable(string).strip() for string in strings if string.strip())
 
 
 def read_rows(

@@ -55,32 +55,32 @@ class LLMScorer(JudgeStage):
         self.joint = joint
         self.max_score = max_score
         self.scale = scale(max_score)
-        self._read = partial(read_score, max_score=max_score)
         template = self.prompts.signature("score_all" if joint else "score")
         self.signature = f"llm:{template},max={max_score}" + (",joint" if joint else "")
 
     def __call__(self, groups: Sequence[Sequence[PointPair]]) -> list[list[float | None]]:
-        if self.joint:
-            requests = [self._joint_request(pairs) for pairs in groups if pairs]
-        else:
-            requests = [self._request(ref, ans) for ref, ans in chain.from_iterable(groups)]
+        requests = []
+        for pairs in groups:
+            if pairs:
+                requests += self._requests(pairs)
         scores = iter(self.ask_and_read(requests, "score pairs"))
         return [list(islice(scores, len(pairs))) for pairs in groups]
 
-    def _request(self, ref: str, ans: str) -> Request:
-        """One question about one pair."""
-        prompt = self.prompts.fill(
-            "score", reference=quoted(ref), candidate=quoted(ans), **self.scale
-        )
+    def _requests(self, pairs: Sequence[PointPair]) -> list[Request]:
+        """One question for each pair; with `joint` one about all pairs of an answer."""
+        read = partial(read_score, max_score=self.max_score)
+        sides = [(quoted(ref), quoted(ans)) for ref, ans in pairs]
+        if self.joint:
+            lines = [f"{i}: {ref}\n   {ans}" for i, (ref, ans) in enumerate(sides)]
+            prompt = self.prompts.fill("score_all", pairs="\n".join(lines), **self.scale)
+            longest = [self.max_score] * len(pairs)
+            return [rows_request("score", prompt, SCORES_SCHEMA, longest, read)]
+        requests = []
         assumed = partial(str, self.max_score)
-        return Request("score", prompt, NUMBER_TOKENS, assumed=assumed, read=self._read)
-
-    def _joint_request(self, pairs: Sequence[PointPair]) -> Request:
-        """One question about all pairs of an answer."""
-        lines = [f"{i}: {quoted(ref)}\n   {quoted(ans)}" for i, (ref, ans) in enumerate(pairs)]
-        prompt = self.prompts.fill("score_all", pairs="\n".join(lines), **self.scale)
-        assumed = [self.max_score] * len(pairs)
-        return rows_request("score", prompt, SCORES_SCHEMA, assumed, self._read)
+        for ref, ans in sides:
+            prompt = self.prompts.fill("score", reference=ref, candidate=ans, **self.scale)
+            requests.append(Request("score", prompt, NUMBER_TOKENS, assumed=assumed, read=read))
+        return requests
 
 
 def scale(max_score: int) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A judge whose server, network, disk or user gets in the way: what is repeated, what is kept."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -149,6 +150,18 @@ def test_no_call_goes_out_without_room_for_its_reply(tmp_path, monkeypatch):
         with pytest.raises(InputError, match="less than 8 MB"):
             judge.ask(ask(40))
         assert server.count == 10
+
+
+def test_no_call_goes_out_where_its_reply_cannot_be_saved(tmp_path):
+    path = tmp_path / "r.sqlite"
+    saved = Replies(path)
+    saved._db = sqlite3.connect(
+        f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+    )
+    with Loopback(echo) as server:
+        with pytest.raises(InputError, match="cannot be written"):
+            judge_of(server, store=saved).ask(ask(40))
+        assert server.count == 0
 
 
 RUN = (

@@ -55,7 +55,7 @@ ODD = ['quo"te', "brack]et", "{curly", "line\nbreak", "emoji 🚀", "-1", "1. on
     ],
 )
 def test_read_list(reply, points):
-    assert read_list(reply, "points") == points
+    assert read_list(reply, "points") == (None if points is None else tuple(points))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from doubles import ScriptedJudge, refused
 from rouge_score.rouge_scorer import RougeScorer as OfficialRouge
 
 from ems.analysis.frames import metric_of
-from ems.extract import LLMExtractor, blocks_of, room, without_summaries
+from ems.extract import LLMExtractor, blocks_of, list_request, without_summaries
 from ems.judge import Record
 from ems.local.sentences import SentenceExtractor
 from ems.local.words import WordMatcher
@@ -106,7 +106,7 @@ def test_blocks_stand_as_they_are_in_the_text():
     ("text", "tokens"), [("a" * 1000, 256 + 500), ("语" * 1000, 256 + 500 + 2000)]
 )
 def test_a_reply_has_room_for_its_text_in_any_script(text, tokens):
-    assert room(text) == tokens
+    assert list_request(Prompts(), "extract", "points", text).max_tokens == tokens
 
 
 def test_a_prompt_that_asks_for_another_form_than_json_goes_without_a_schema(tmp_path):

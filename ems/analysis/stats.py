@@ -70,7 +70,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
             )
         row = {"metric": metric, "part": part, "model": model, **_summary(cell), "cluster": cluster}
         rows.append(row)
-    return in_order(pd.DataFrame(rows))
+    return in_order(pd.DataFrame(rows)).drop(columns="left_out")
 
 
 def _summary(cell: pd.DataFrame) -> dict[str, Any]:
@@ -80,11 +80,7 @@ def _summary(cell: pd.DataFrame) -> dict[str, Any]:
     unscored = int(cell["unscored"].sum())
     scored = 1 - unscored / units if units else math.nan
     return {
-        "value": mean.value,
-        "ci_low": mean.ci_low,
-        "ci_high": mean.ci_high,
-        "n": mean.n,
-        "clusters": mean.clusters,
+        **mean._asdict(),
         "unscored": unscored,
         "signature": cell["signature"].iloc[0],
         "low": cell["low"].mean(),
@@ -211,12 +207,9 @@ def _difference(cell: pd.DataFrame, a: str, b: str, seed: int) -> dict[str, Any]
     cluster = both.loc[differences.index, "cluster"]
     mean = mean_over(differences, cluster)
     return {
+        **mean._asdict(),
         "difference": mean.value,
-        "ci_low": mean.ci_low,
-        "ci_high": mean.ci_high,
         "p": sign_flip_test(differences.groupby(cluster).sum(), seed),
-        "n": mean.n,
-        "clusters": mean.clusters,
         "only_a": len(of_a) - len(both),
         "only_b": len(of_b) - len(both),
         "unscored": len(both) - mean.n,

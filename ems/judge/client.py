@@ -6,7 +6,7 @@ The way of one request, from top to bottom of the class:
     _fetch       starts an event loop in a thread
     _replies     `workers` coroutines take one request after the other
     _reply       repeats a call until there is a reply or the request has failed
-    _turn        waits until the pace and the spend limit allow a call
+    _turn        waits until pace, store and spend limit allow a call
     _call        sends it (endpoint.py), saves the reply, and tells the pace whether it can be used
 """
 
@@ -237,7 +237,6 @@ class LLMJudge(Signed):
         self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
     ) -> None:
         """Add the missing replies to `records`. The loop has a thread, since notebooks run one."""
-        self.store.add_pending([])  # InputError for a store that takes no write
         self._pace.last_end = time.monotonic()
         bar = progress_bar(progress, len(records) + len(missing))
         with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
@@ -326,7 +325,7 @@ class LLMJudge(Signed):
                 if self._stop.is_set():
                     raise asyncio.CancelledError
                 if key not in self._keys and self._pace.may_start():
-                    self.store.check_room()
+                    self.store.check_writable()
                     most = self.spending.reserve(request)
                     if most is not None:
                         self._pace.under_way += 1
@@ -337,7 +336,8 @@ class LLMJudge(Signed):
             yield
         finally:
             with self._lock:
-                self._pace.ended()
+                self._pace.under_way -= 1
+                self._pace.last_end = time.monotonic()
                 self._keys.remove(key)
                 self.spending.reserved.remove(most)
 

@@ -141,13 +141,12 @@ class Endpoint:
             cause = error.__cause__ or error
             unreachable = type(cause).__name__ in ("ConnectError", "ConnectTimeout")
             raise Failed("unreachable" if unreachable else "connection", str(cause)) from None
-        text = self.masked(text)
         try:
             fields = read_completion(json.loads(text))
         except (ValueError, RecursionError):
-            raise Failed("not JSON" if text.strip() else "empty body", text) from None
-        # JSON may have escaped the key.
-        fields["text"] = text if "failure" in fields else self.masked(fields["text"])
+            reason = "not JSON" if text.strip() else "empty body"
+            raise Failed(reason, self.masked(text)) from None
+        fields["text"] = self.masked(text if "failure" in fields else fields["text"])
         return fields
 
     def masked(self, text: str) -> str:

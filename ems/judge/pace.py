@@ -40,11 +40,6 @@ class Failed(Exception):
         """One line for a person."""
         return f"{self.reason!r}: {' '.join(self.message.split())[:200]}".removesuffix(": ")
 
-    @property
-    def is_complaint(self) -> bool:
-        """Whether the server says that it has too much to do, or cannot work."""
-        return self.reason.startswith(("http 429", "http 5"))
-
 
 class Pace:
     """When a call may go out, and when a run has to end; one pace for all threads of a judge.
@@ -89,11 +84,6 @@ class Pace:
             room = min(room, max(1, UNUSABLE_LIMIT - self.unusable_in_a_row.total()))
         return time.monotonic() >= self.next_call_at and self.under_way < room
 
-    def ended(self) -> None:
-        """Note that a call has ended, with a reply or without."""
-        self.under_way -= 1
-        self.last_end = time.monotonic()
-
     def silence(self) -> str:
         """What to tell a person when no call has ended for a while, else ""; once in SILENCE."""
         if time.monotonic() - self.last_end <= SILENCE:
@@ -136,7 +126,7 @@ class Pace:
         now = time.monotonic()
         self.last_failure = failure
         self.failing_keys.add(key)
-        if failure.is_complaint:
+        if failure.reason.startswith(("http 429", "http 5")):  # the server has too much to do
             self.complained = True
             if now - self.shrunk_at > SHRINK_EVERY:
                 self.shrunk_at = now

@@ -98,12 +98,17 @@ class Replies:
         records = self.get([*self._recorded, *keys])
         return sorted(records.values(), key=lambda r: (r.model, r.task, r.key))
 
-    def check_room(self) -> None:
-        """InputError when the disk is nearly full; asked before every call, since it is quick."""
+    def check_writable(self) -> None:
+        """InputError when a reply could not be saved: on a nearly full disk, in a file for reading.
+
+        It takes microseconds, and is asked before every call.
+        """
         if self.path is None:
             return
         if shutil.disk_usage(self.path.parent).free < FREE_BYTES:
             raise self._unwritable(f"less than {FREE_BYTES >> 20} MB are free")
+        with self._writing():  # SQLite refuses a write to such a file, but not the beginning of one
+            self._db.execute("DELETE FROM pending WHERE key = ''")
 
     def export(self, path: FilePath) -> int:
         """Write the replies without prompts as JSON lines in a fixed order; returns how many.

@@ -76,15 +76,17 @@ def read_values(run: Path) -> pd.DataFrame:
     `COMMITTED_MARK`. InputError where there are neither for any answer of the run, and where
     notebook 2 or 3 has written values of other answers than the run has now.
     """
-    files = sorted(run.glob("values_*.csv"))
+    tables = {path.name: read_frames(path) for path in sorted(run.glob("values_*.csv"))}
     if (run / "answers.jsonl").is_file():
-        _check_answers(run)
-    elif not files:
-        return _read_frame(COMMITTED / "values.csv.gz")
-    tables = [_committed_values(run)]
-    if files:
-        tables.append(with_figures_once(read_frames(*files)))
-    values = pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+        _check_answers(run, tables)
+    elif not tables:
+        return read_frames(COMMITTED / "values.csv.gz")
+    absent = [number for number, name in VALUES_FILES.items() if name not in tables]
+    if absent:
+        tables = {"committed": _committed_values(run, absent), **tables}
+    with_rows = [table for table in tables.values() if len(table)]
+    values = pd.concat(with_rows or tables.values(), ignore_index=True)
+    values = with_figures_once(values).reset_index(drop=True)
     if values.empty:
         raise InputError(
             f"{_short_name(run)} has no values of its answers; run notebooks 2 and 3 first"
@@ -95,15 +97,13 @@ def read_values(run: Path) -> pd.DataFrame:
     return values
 
 
-def _check_answers(run: Path) -> None:
+def _check_answers(run: Path, tables: Mapping[str, pd.DataFrame]) -> None:
     """InputError where values that a notebook has written are not those of the run's answers."""
     answers = {(answer.triplet_id, answer.model) for answer in read_answers(run)}
     outdated = []
     for number, name in VALUES_FILES.items():
-        if (run / name).is_file():
-            by_answer = read_frames(run / name).groupby(["triplet_id", "model"])
-            if answers != set(by_answer.groups):
-                outdated.append(f"notebook {number}")
+        if name in tables and answers != set(tables[name].groupby(["triplet_id", "model"]).groups):
+            outdated.append(f"notebook {number}")
     if outdated:
         raise InputError(
             f"{_short_name(run)} has other answers than when its values were computed; "
@@ -123,10 +123,9 @@ def without(values: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return values[~values[["model", "group"]].isin(names).any(axis=1)]
 
 
-def _committed_values(run: Path) -> pd.DataFrame:
-    """The committed values in the place of those that notebooks 2 and 3 have not written."""
-    values = _read_frame(COMMITTED / "values.csv.gz")
-    absent = [number for number, name in VALUES_FILES.items() if not (run / name).is_file()]
+def _committed_values(run: Path, absent: Sequence[int]) -> pd.DataFrame:
+    """The committed values in the place of those that the `absent` notebooks would write."""
+    values = read_frames(COMMITTED / "values.csv.gz")
     ours = _texts(read_triplets(run), read_answers(run))
     committed = _texts(
         ems.load_triplets(COMMITTED / "triplets.jsonl"),
@@ -231,18 +230,16 @@ def write_csv(path: str | Path, frame: pd.DataFrame) -> Path:
 
 
 def read_frames(*paths: str | Path) -> pd.DataFrame:
-    """Tables that `write_csv` wrote, one below the other.
+    """Tables that `write_csv` wrote, and .gz files of such, one below the other.
 
     Columns of names are text, and "" where a cell is empty; an empty cell elsewhere is nan.
     """
-    tables = [_read_frame(io.StringIO(read_text(path))) for path in paths]
+    types = dict.fromkeys(TEXT_COLUMNS, str)
+    tables = []
+    for path in map(Path, paths):
+        file = path if path.suffix == ".gz" else io.StringIO(read_text(path))
+        tables.append(pd.read_csv(file, dtype=types, keep_default_na=False, na_values=""))
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(TEXT_COLUMNS, ""))
-
-
-def _read_frame(file: Any) -> pd.DataFrame:
-    """A table whose columns `TEXT_COLUMNS` are text whatever they hold."""
-    names = dict.fromkeys(TEXT_COLUMNS, str)
-    return pd.read_csv(file, dtype=names, keep_default_na=False, na_values="")
 
 
 def values_frame(

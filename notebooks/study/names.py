@@ -28,7 +28,10 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
     their own names.
     """
     given = parse_yaml(read_text(_FILE), _FILE)
-    short = {model: given.get(model) or _by_rule(model) for model in models}
+    short = {}
+    for model in models:
+        name = _BEFORE_SIZE.sub(" ", _TUNING.sub("", model)).strip()
+        short[model] = given.get(model) or shortened(name or model)
     times = Counter(short.values())
     return {model: name if times[name] == 1 else visible(model) for model, name in short.items()}
 
@@ -36,8 +39,3 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 def with_short_names(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     """A table of `ems.table1` whose columns of models have their short names."""
     return table.rename(columns={shortened(model): name for model, name in names.items()})
-
-
-def _by_rule(model: str) -> str:
-    name = _BEFORE_SIZE.sub(" ", _TUNING.sub("", model)).strip()
-    return shortened(name or model)

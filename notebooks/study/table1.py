@@ -72,32 +72,34 @@ def save_table1(
     value) see `beside_paper`. `absent` maps a metric without rows to the reason, which is listed
     under the table. The last file has the settings of each metric.
     """
+    folder = Path(folder)
     table = ems.table1(summary, models)
     if paper is not None:
         table = beside_paper(table, summary, paper)
-    shown = summary[summary["part"].isin(TABLE1_PARTS)]
-    settings = shown["signature"] + "|pool:macro|interval:t over " + shown["cluster"]
-    signatures = shown.assign(signature=settings)[["metric", "signature"]].drop_duplicates()
-    notes = [*_notes(table, absent or {}), *map(visible, run_notes(Path(folder), shown))]
+    shown = summary[summary["part"].isin(TABLE1_PARTS)].copy()
+    shown["signature"] += "|pool:macro|interval:t over " + shown["cluster"]
+    signatures = shown[["metric", "signature"]].drop_duplicates()
+    notes = _notes(table, absent or {}) + run_notes(folder, shown)
+    notes = [visible(note) for note in notes]
     table = with_short_names(table, short_names(shown["model"].unique()))
+    for row in shown.itertuples():
+        counts = f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}"
+        shown.loc[row.Index, "signature"] += counts
+    tidy = shown[CSV_COLUMNS].round(6)
     return [
-        write_csv(Path(folder, "table1.csv"), _tidy(shown, settings)),
-        write_file(Path(folder, "table1.md"), [_markdown(table, notes)]),
-        write_file(Path(folder, "table1.tex"), [_latex(table, notes)]),
-        write_csv(Path(folder, "table1_signatures.csv"), signatures.map(_not_a_formula)),
+        write_csv(folder / "table1.csv", tidy.map(_not_a_formula)),
+        write_file(folder / "table1.md", [_markdown(table, notes)]),
+        write_file(folder / "table1.tex", [_latex(table, notes)]),
+        write_csv(folder / "table1_signatures.csv", signatures.map(_not_a_formula)),
     ]
 
 
 def _notes(table: pd.DataFrame, absent: Mapping[str, str]) -> list[str]:
     """What is said under the table: only of signs that stand in its cells."""
-    cells = table.drop(columns=["metric", "part", "n"]).to_numpy().ravel()
-    notes = []
-    for sign, note in NOTES.items():
-        if any(sign in cell for cell in cells):
-            notes.append(note)
-    for metric, reason in absent.items():
-        notes.append(f"Absent: {metric} ({reason})")
-    return [visible(note) for note in notes]
+    cells = "\n".join(table.drop(columns=["metric", "part", "n"]).to_numpy().ravel())
+    notes = [note for sign, note in NOTES.items() if sign in cells]
+    notes += [f"Absent: {metric} ({reason})" for metric, reason in absent.items()]
+    return notes
 
 
 def beside_paper(table: pd.DataFrame, summary: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
@@ -110,15 +112,6 @@ def beside_paper(table: pd.DataFrame, summary: pd.DataFrame, paper: pd.DataFrame
         difference = row.value - row.value_of_paper
         table.loc[is_row, row.model] += f"; paper {row.value_of_paper:.2f} ({difference:+z.3f})"
     return table
-
-
-def _tidy(shown: pd.DataFrame, settings: pd.Series) -> pd.DataFrame:
-    """The rows of the CSV file: the whole signature, and no text that a spreadsheet would run."""
-    counts = [
-        f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}" for row in shown.itertuples()
-    ]
-    tidy = shown.assign(signature=settings + counts)[CSV_COLUMNS].round(6)
-    return tidy.map(_not_a_formula)
 
 
 def _not_a_formula(cell: Any) -> Any:
