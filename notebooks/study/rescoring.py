@@ -99,9 +99,9 @@ def score_answers(
         table[[f"{kind} {part}" for part in THREE_PARTS]] = values
     if encoder is not None:
         table["BERTScore Score"] = encoder.bertscore(references, texts)
-    by_rouge = _by_answer(EMS_ROUGE, build(scorer="rouge").evaluate(triplets, answers))
+    by_rouge = by_answer(EMS_ROUGE, build(scorer="rouge").evaluate(triplets, answers))
     results = build().evaluate(triplets, answers)
-    by_words = _by_answer("Coverage(local)", results)
+    by_words = by_answer("Coverage(local)", results)
     table = table.merge(by_rouge, on=KEYS).merge(by_words, on=KEYS)
     return table.merge(_figures(results), on=KEYS)
 
@@ -145,7 +145,7 @@ def score_by_judge(
         if labelled_set.about == "points":
             tables.append(_by_point(metric, results))
         else:
-            tables.append(_by_answer(metric, results))
+            tables.append(by_answer(metric, results))
         if metric == "Coverage(LLM)":
             tables.append(_uncontradicted(results))
     return tables
@@ -228,7 +228,7 @@ def answers_to_judge(
     return [a for a in answers if (a.triplet_id, a.model) in keys]
 
 
-def _by_answer(metric: str, results: Sequence[Any]) -> pd.DataFrame:
+def by_answer(metric: str, results: Sequence[Any]) -> pd.DataFrame:
     """A row per answer: one value of the metric, or its precision, recall and F1."""
     table = pd.DataFrame([(r.triplet_id, r.model) for r in results], columns=KEYS)
     if isinstance(results[0], ScoreResult):
