@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from ems.analysis.findings import series
 from ems.analysis.stats import mean_over, spearman
 from ems.io import parse_jsonl, read_lines
 from ems.results import EMSResult
@@ -151,22 +150,6 @@ def changes(first: pd.DataFrame, again: pd.DataFrame, by: str | list[str]) -> pd
             "points_again": cell["den_again"].mean(),
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
-
-
-def prompt_findings(table: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
-    """A sentence: F1 by the kit's prompts and by the paper's, from `changes` of F1 by model.
-
-    `names` has the short names of models. There is no sentence without a row.
-    """
-    told = []
-    for row in table.itertuples():
-        told.append(f"{names[row.Index]} {row.again:.3f} ({row.first:.3f})")
-    if not told:
-        return []
-    return [
-        "F1 of EMS(LLM) with the paper's own prompts, one question a point (and in brackets with "
-        f"this run's), on {table['n'].sum()} answers: {series(told)}."
-    ]
 
 
 # --- single replies that somebody read a second time ---
