@@ -51,8 +51,6 @@ RUBRICS = {
     "accuracy": Rubric(("wrong", "partly right", "right")),
     "completeness": Rubric(("none", "some", "all"), may_not_apply=True),
     "hallucination": Rubric(("no", "yes"), may_not_apply=True, of_document=True),
-    "utilization": Rubric(("none", "some", "all"), of_document=True),
-    "numeric": Rubric(("wrong", "right"), may_not_apply=True),
 }
 
 
@@ -96,9 +94,11 @@ def rated(
 
 def _request(prompts: Prompts, triplet: Triplet, answer: Answer, name: str) -> Request:
     rubric = RUBRICS[name]
-    slots = {"question": quoted(triplet.question), "answer": sanitized(answer.answer)}
-    if name != "utilization":
-        slots["reference"] = sanitized(triplet.reference)
+    slots = {
+        "question": quoted(triplet.question),
+        "answer": sanitized(answer.answer),
+        "reference": sanitized(triplet.reference),
+    }
     if rubric.of_document:
         document = passages_of(triplet.context or "")
         best = sorted(document.top(f"{triplet.question}\n{answer.answer}", PASSAGES))
