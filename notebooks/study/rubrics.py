@@ -30,8 +30,6 @@ ANSWERS_OF_EACH_LABEL = 20  # rated, of FinanceBench's
 RATINGS_FILE = "rubric_scores.csv"
 # Metrics shown beside the ratings.
 SHOWN_METRICS = ("OmniEval", "EMS(LLM", "Coverage", "RAGChecker", "ROUGE-L", agreement.ANNOTATOR)
-
-
 # The words that a reply to a rubric may be: its levels, the lowest first, and `NOT_APPLICABLE` last
 # where the rubric may not apply to an answer.
 RUBRICS = {
