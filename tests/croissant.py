@@ -36,7 +36,8 @@ KINDS = {
     "values[.]csv[.]gz": "Every value of the default run: a row for each metric, part and answer.",
     "related_tables[.]csv": "Cells of tables that are printed in papers, counted again.",
     "bodies[.]csv": "Which part of a text was cut into points, by the text's hash.",
-    "[.]csv": "Labels by a judge: a row for each point or claim.",
+    "(judged|support_[a-z]+)[.]csv": "Labels by a judge: a row for each point or claim.",
+    "": "Rows of the study; data/README.md and data/human/README.md describe them.",
 }
 COLUMNS = {
     "key": "SHA-256 of the request: model, prompt, schema, settings and length limit.",

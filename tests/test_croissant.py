@@ -58,15 +58,17 @@ def test_the_entries_say_what_is_in_the_files(copied):
 def test_a_changed_a_new_and_a_lost_recording_are_named(copied, capsys):
     (copied / "human" / "masked_replies.jsonl").write_text('{"date": "2026-11-25", "key": "b"}\n')
     (copied / "human" / "replies.jsonl").write_text('{"key": "a", "text": "58"}\n')
+    (copied / "q3-2024" / "other.jsonl").write_text('{"n": 1}\n')
     (copied / "q3-2024" / "ladder_scores.csv").unlink()
     before = croissant.FILE.read_text()
     croissant.main([])
-    assert capsys.readouterr().out.splitlines()[-5:] == [
+    assert capsys.readouterr().out.splitlines()[-6:] == [
         "datePublished",
         "human/masked_replies.jsonl",
         "human/replies.jsonl",
         "q3-2024/ladder_scores.csv",
-        "4 entries of croissant.json differ from the files",
+        "q3-2024/other.jsonl",
+        "5 entries of croissant.json differ from the files",
     ]
     assert croissant.FILE.read_text() == before
     with pytest.raises(SystemExit, match="usage"):
