@@ -56,7 +56,7 @@ def save_report(
     *,
     title: str = "",
     sources: Sequence[str] = (),
-    answers_file: str = "",
+    answers_file: FilePath = "",
     triplets: Iterable[Triplet] = (),
     answers: Iterable[Answer] = (),
 ) -> Path:
@@ -140,7 +140,7 @@ def _title(values: pd.DataFrame) -> str:
 
 
 def _about(
-    results: Results, values: pd.DataFrame, sources: Sequence[str], answers_file: str
+    results: Results, values: pd.DataFrame, sources: Sequence[str], answers_file: FilePath
 ) -> str:
     """How much was evaluated, by which judges, on which day, and from which files, in one line."""
     shown = list(chain.from_iterable(results.values()))
@@ -156,11 +156,11 @@ def _about(
     if newest := max(result.date for result in shown):
         about += f" · replies of {date.fromisoformat(newest):%d %B %Y}"
     elif answers_file:
-        about += f" · answers in {_dated(answers_file)}"
+        about += f" · answers in {_dated(str(answers_file))}"
     else:
         named = _dated  # the last choice: results that are made again get the day of that
     if sources:
-        about += f" · from {series([named(source) for source in sources])}"
+        about += f" · from {series([named(str(source)) for source in sources])}"
     return about
 
 
