@@ -321,6 +321,7 @@ def write_report(args: Namespace) -> int:
         frame,
         title=args.title,
         sources=args.results,
+        answers_file=args.answers,
         triplets=triplets,
         answers=answers,
     )

@@ -14,6 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
+from datetime import date
 from functools import cache
 from heapq import heappop, heappush
 from itertools import chain
@@ -133,11 +134,13 @@ def _result(row: Any, place: str) -> Any:
         if field.type == "float" and row.get(field.name) is None:
             values[field.name] = math.nan
     result = _validated(kind, values, place)
-    if isinstance(result, EMSResult):
-        try:
+    try:
+        if result.date:
+            date.fromisoformat(result.date)
+        if isinstance(result, EMSResult):
             check_alignment(result.match, result.score, len(result.ans_points), result.ref_weights)
-        except ValueError as error:
-            raise InputError(f"{place}: {error}") from None
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from None
     return result
 
 

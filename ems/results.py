@@ -64,6 +64,9 @@ class Result:
     group: str = ""
     unscored: int = 0  # points (or answers) for which no readable reply came
     reason: str = ""  # why a value is nan or points are unscored; else empty
+    # The day, in UTC, of the newest of the judge's replies that the evaluation had used by then:
+    # those about this answer, about others of its batch, and about earlier batches. "" = no reply.
+    date: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
