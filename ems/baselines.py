@@ -228,7 +228,8 @@ class JudgeAlone(Evaluator[ScoreResult]):
                 value = 0.0
             else:
                 value = next(values)
-            results.append(score_result(triplet, answer, value, signature))
+            result = score_result(triplet, answer, value, signature)
+            results.append(replace(result, figures=compare_figures(triplet, answer.answer, (), ())))
         return results
 
     def _request(self, triplet: Triplet, answer: Answer) -> Request:

@@ -77,8 +77,8 @@ def load_answers(source: Rows) -> list[Answer]:
     return list(records(source, Answer))
 
 
-def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> None:
-    """A notice for each model that left triplets unanswered.
+def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[str]:
+    """A line, and a notice, for each model that left triplets unanswered.
 
     InputError for answers to unknown triplets.
     """
@@ -91,12 +91,14 @@ def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) ->
     answered: defaultdict[str, set[str]] = defaultdict(set)  # ids of triplets, by model
     for answer in answers:
         answered[answer.model].add(answer.triplet_id)
+    lines = []
     for model, its_ids in answered.items():
         if missing := [name for name in ids if name not in its_ids]:
-            notify(
-                f"ems: {model} left {len(missing)} of {len(ids)} triplets unanswered, "
-                f"e.g. {missing[0]}"
-            )
+            line = f"{model} left {len(missing)} of {len(ids)} triplets unanswered"
+            lines.append(f"{line}, e.g. {missing[0]}")
+    for line in lines:
+        notify(f"ems: {line}")
+    return lines
 
 
 # --- results ---
@@ -132,7 +134,7 @@ def _result(row: Any, place: str) -> Any:
         # JSON has no nan: to_dict() writes null for a number that could not be computed.
         if field.type == "float" and row.get(field.name) is None:
             values[field.name] = math.nan
-    result = _validated(kind, values, place)
+    result = _validated(kind, values, place, values)
     if isinstance(result, EMSResult):
         try:
             check_alignment(result.match, result.score, len(result.ans_points), result.ref_weights)
@@ -281,11 +283,12 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
     for place, row in _rows(source, kind_name):
         if is_dataclass(row) and not isinstance(row, type):
             row = asdict(row)
+        given = row
         if isinstance(row, Mapping):
-            row = _with_plain_names(row)
-            columns |= row.keys()
-            row = _cleaned(row)
-        record = _validated(kind, row, place)
+            given = _with_plain_names(row)
+            columns |= given.keys()
+            row = _cleaned(given)
+        record = _validated(kind, row, place, given)
         for point in getattr(record, "points", ()):
             if not (point.text.strip() and 0 <= point.weight <= 1e9):
                 raise InputError(
@@ -421,8 +424,11 @@ def _number_of(label: str) -> float | str:
         return label
 
 
-def _validated(kind: Any, row: Any, place: str) -> Any:
-    """The row as a record of this kind; InputError that begins with `place` when it is none."""
+def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
+    """The row as a record of this kind; InputError that begins with `place` when it is none.
+
+    `given` is the row before it was `_cleaned`.
+    """
     if not isinstance(row, Mapping):
         raise InputError(
             f"{place}: an object with named values is needed (a dictionary, a row of a frame), got "
@@ -436,8 +442,11 @@ def _validated(kind: Any, row: Any, place: str) -> Any:
     field = ".".join(map(str, location))
     if first["type"] == "missing" and len(location) == 1:
         hint = "; a refusal is an empty text" if field == "answer" else ""
+        if field in given:
+            raise InputError(f"{place}: {field!r} is empty{hint}")
+        misspelt = "".join({did_you_mean(name, [field]) for name in given})
         raise InputError(
-            f"{place}: {field!r} is missing or empty; there are {first_few(list(row), 8)}{hint}"
+            f"{place}: {field!r} is missing; there are {first_few(list(given), 8)}{misspelt}{hint}"
         )
     value = first["input"]
     raise InputError(

@@ -136,3 +136,4 @@ class ScoreResult(Result):
     """One value for a whole answer: the judge alone, or a metric of the user's own."""
 
     value: float  # nan = unscored
+    figures: Figures | None = None  # None for the user's own metrics, and in older results

@@ -12,7 +12,7 @@ from ..io import FilePath
 from ..terminal import did_you_mean, first_few, notify, visible
 from ..types import WITHOUT_JUDGE, InputError
 from .findings import MOST_MODELS, series, verdict
-from .frames import FIGURES_METRIC, in_order, of_rows
+from .frames import FIGURES_METRIC, basis_of, in_order, of_rows
 from .stats import DIFFERENCE_COLUMNS, paired_table, with_verdicts
 from .tables import bold, in_markdown, markdown_table, pairs_table, table_text
 
@@ -30,14 +30,16 @@ def compare_results(
     """Compare two files of results of `ems evaluate`: a minus b.
 
     All metrics that both have are compared, or those that `metrics` names. Answers are joined by
-    triplet and model; where `a` has one model only, it is compared with every model of `b`. A
-    notice on stderr names a model that one file lacks.
+    triplet and model; where `a` has one model only, it is compared with every model of `b`, and
+    `model` names both where they differ. A notice on stderr names a metric or a model that one file
+    lacks.
 
-    `verdict` has sentences of `findings.verdict` on a and b, for up to five models, and says where
-    figures differ clearly although `metrics` leave them out. `parts` has a row per metric, model
-    (that of `b`) and part: the means of both, `a` and `b`, and the differences of
-    `stats.paired_table`, where p_holm is adjusted over the models of a metric and part. `answers`
-    has F1 (or Score) of every answer that has a value in both, the largest difference first.
+    `verdict` has sentences of `findings.verdict` on a and b, for up to five models, over the
+    answers that both have, and says where figures differ clearly although `metrics` leave them out.
+    `parts` has a row per metric, model and part: the means of both, `a` and `b`, and the
+    differences of `stats.paired_table`, where p_holm is adjusted over the models of a metric and
+    part. `answers` has F1 (or Score) of every answer that has a value in both, the largest
+    difference first. `warning` says what must be known where no judged metric is compared.
 
     Without `b` the models of `a` are compared two by two: `parts` is then their
     `stats.paired_table`. InputError where nothing can be joined, and for a metric that a file does
@@ -49,6 +51,10 @@ def compare_results(
         return _models_compared(of_a[of_a["metric"].isin(asked)], cluster)
     of_b = _values(b, metrics)
     if of_a["model"].nunique() == 1:
+        (model,) = of_a["model"].unique()
+        others = {name: f"{model} (a), {name} (b)" for name in of_b["model"].unique()}
+        others[model] = model
+        of_b["model"] = of_b["model"].map(others)
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
     both = of_a.merge(of_b, on=[*_CELL, "triplet_id"], suffixes=("_a", "_b"))
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
@@ -59,6 +65,7 @@ def compare_results(
             f"the first file has only one; {_contents(a, of_a)}; {_contents(b, of_b)}"
         )
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
+    sides = sides.merge(both[[*_CELL, "triplet_id"]])
     means = both.groupby(_CELL)[["a", "b"]].mean()
     parts = with_verdicts(sides_compared(of_a, of_b, cluster).join(means, on=_CELL, how="inner"))
     is_asked = parts["metric"].isin(asked)
@@ -68,6 +75,7 @@ def compare_results(
         "verdict": _verdict(sides, parts.assign(a="a", b="b")) + not_compared,
         "parts": in_order(parts[[*_CELL, "a", "b", *DIFFERENCE_COLUMNS]]),
         "answers": _answers_compared(answers),
+        "warning": _warning(parts, {a: of_a, b: of_b}),
     }
 
 
@@ -97,16 +105,38 @@ def _models_compared(values: pd.DataFrame, cluster: str) -> dict[str, Any]:
             f"{n_models}; name a second file"
         )
     pairs = paired_table(values, cluster=cluster)
-    return {"verdict": verdict(values, pairs, pairs), "parts": pairs}
+    return {
+        "verdict": verdict(values, pairs, pairs),
+        "parts": pairs,
+        "warning": _warning(pairs, {}),
+    }
+
+
+def _warning(parts: pd.DataFrame, files: Mapping[FilePath, pd.DataFrame]) -> str:
+    """What must be said where no judged metric is compared; "" where one is."""
+    if "meaning" in set(parts["compares"]):
+        return ""
+    judged = {}
+    for path, values in files.items():
+        signatures = values.groupby("metric")["signature"]
+        judged[path] = [name for name, cell in signatures if basis_of(name, cell) == "meaning"]
+    if not any(judged.values()):
+        return WITHOUT_JUDGE
+    has = series([f"{path} has {series(names) or 'none'}" for path, names in judged.items()])
+    compared = series(parts["metric"].unique())
+    return f"The files share no judged metric: {has}. Only {compared} can be compared."
 
 
 def sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """For each model its values in `of_a` minus its values in `of_b`, by metric and part."""
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     tables = []
+    for name in ("metric", "model"):
+        for value, side in sides.groupby(name)["side"]:
+            if side.nunique() == 1:
+                notify(f"ems: {value} is in file {side.iloc[0]} only, and is not compared")
     for model, rows in sides.groupby("model"):
         if rows["side"].nunique() == 1:
-            notify(f"ems: {model} is in file {rows['side'].iloc[0]} only, and is not compared")
             continue
         # Of the sides that `paired_table` is given, the later one minus the earlier one.
         table = paired_table(rows.assign(model=rows["side"]), models=["b", "a"], cluster=cluster)
@@ -157,18 +187,13 @@ def comparison_text(
             sentences = sentences.replace(f"“{side}”", f"“{file}”")
         sentences, sides = bold(sentences), in_markdown(sides)
         parts = parts.sort_values("clear", ascending=False, kind="stable")
-    blocks = [warning_of(tables), sides, sentences, _SIGN, show(pairs_table(parts, *files))]
+    blocks = [visible(tables["warning"]), sides, sentences, _SIGN, show(pairs_table(parts, *files))]
     if files and not markdown:
         answers = tables["answers"].head(5)
         differ = answers[answers["difference"].abs() >= 0.0005]  # else the table shows 0.000
         if len(differ):
             blocks.append(f"Answers that differ most:\n{show(differ)}")
     return "\n\n".join(filter(None, blocks))
-
-
-def warning_of(tables: Mapping[str, Any]) -> str:
-    """What must be said of a comparison of `compare_results` without a judge; "" with one."""
-    return "" if "meaning" in set(tables["parts"]["compares"]) else WITHOUT_JUDGE
 
 
 def _values(path: FilePath, metrics: Sequence[str]) -> pd.DataFrame:

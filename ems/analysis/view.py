@@ -204,7 +204,7 @@ def _head(result: ResultFields) -> str:
     question = visible(result["question"], 300)
     signature = visible(rendered(result["signature"]))
     lines = [name, question, *value_lines(result), signature]
-    if result.get("figures"):
+    if result.get("figures") and "ref_points" in result:
         lines.append(LEGEND)
     return "\n".join(lines)
 
