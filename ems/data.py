@@ -441,7 +441,7 @@ def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
     location = first["loc"]
     field = ".".join(map(str, location))
     if first["type"] == "missing" and len(location) == 1:
-        hint = "; a refusal is an empty text" if field == "answer" else ""
+        hint = "; a refusal is the text ''" if field == "answer" else ""
         if field in given:
             raise InputError(f"{place}: {field!r} is empty{hint}")
         misspelt = "".join({did_you_mean(name, [field]) for name in given})

@@ -19,17 +19,20 @@ from scipy.stats import binomtest
 
 from ..data import Rows, load_results, records, result_rows
 from ..io import FilePath, read_lines
-from ..terminal import first_few
+from ..terminal import first_few, notify
 from ..types import WITHOUT_JUDGE, InputError
 from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
 from .stats import MIN_CLUSTERS, Estimate, auc, bootstrap, mean_over, pearson, spearman
 from .tables import table_text
-from .view import COVERED, FIGURE_WORDS, MISSING
+from .view import COVERED, FIGURE_WORDS, NOT_COVERED
 
 MIN_LABELS = 10  # a model with fewer labels of its own has no corrected recall
 _ANSWER = ["triplet_id", "model"]  # what a label and a value of the same answer have in common
-_CONFIRMS = {COVERED: "stated", MISSING: "not stated"}  # other words are confirmed by themselves
+_CONFIRMS = {
+    COVERED: "stated",
+    NOT_COVERED: "not stated",
+}  # other words are confirmed by themselves
 _STATED = {
     "stated": 1.0,
     "in part": 0.5,
@@ -151,8 +154,7 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
             name = f"{path}: {metric}" if len(results) > 1 else metric
             for item in chain(point_items(of_metric), pair_items(of_metric)):
                 rows.append({"metric": name, **item})
-    people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
-    labels = pd.concat(people, keys=map(str, files), names=["person"]).reset_index("person")
+    labels = _labels_of_people(files)
     unknown = sorted(set(labels["id"]) - {row["id"] for row in rows})
     if unknown:
         raise InputError(
@@ -172,6 +174,20 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
     if not items["is_judged"].any():
         lines.append(WITHOUT_JUDGE)
     return "\n".join(lines)
+
+
+def _labels_of_people(files: Sequence[FilePath]) -> pd.DataFrame:
+    """The rows of files of a sheet, with the file as the person.
+
+    InputError for a file that is named twice. A notice names two files with the same labels.
+    """
+    people = {str(path): pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files}
+    for a, b in combinations(map(str, files), 2):
+        if Path(a).resolve() == Path(b).resolve():
+            raise InputError(f"{b} is given twice; name each person's file once")
+        if people[a].equals(people[b]):
+            notify(f"ems: {a} and {b} hold the same labels; is one a copy of the other?")
+    return pd.concat(people, names=["person"]).reset_index("person")
 
 
 def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:

@@ -22,13 +22,14 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ..io import FilePath, encodable
 from ..terminal import did_you_mean, notify, progress_bar
@@ -104,11 +105,13 @@ class LLMJudge(Signed):
             "weights": weights,
         }
         self.endpoint = Endpoint(model, base_url, api_key, self.decoding, sample)
+        self.host = urlsplit(self.endpoint.where).netloc
         self.spending = Spending(prices, spend_limit)
         self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
         self._keys: set[str] = set()  # of the calls under way
+        self._hosts = {self.host}  # whose saved replies are used, as a notice has said
         self._asking = 0  # how many `asking` blocks are open
         self._stop = threading.Event()  # set while all of them have to end
         self._errors: list[Exception] = []  # why
@@ -180,6 +183,8 @@ class LLMJudge(Signed):
         keys = [self.key(request) for request in requests]
         records = self.store.get(keys)
         stored = set(records)
+        if self.mode == "live":
+            self._name_hosts(records.values())
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
@@ -201,6 +206,17 @@ class LLMJudge(Signed):
             failures = Counter([error] if error else [])
             self.spending.add(request.task, requests=1, stored=key in stored, failures=failures)
         return [records[key] for key in keys]
+
+    def _name_hosts(self, records: Iterable[Record]) -> None:
+        """A notice, once, of each other host from which saved replies came."""
+        with self._lock:
+            hosts = {record.sent.get("host", self.host) for record in records} - self._hosts
+            self._hosts |= hosts
+        for host in hosts:
+            notify(
+                f"ems: replies in {self.store.path or 'memory'} came from {host}, not from "
+                f"{self.host}, and are used; --store FILE keeps them apart"
+            )
 
     def _refuse(self, missing: Mapping[str, Request]) -> None:
         """Note requests as waiting for a reply, and raise MissingReplies."""
@@ -359,7 +375,8 @@ class LLMJudge(Signed):
             self.model,
             **fields,
             seconds=round(time.monotonic() - started, 3),
-            sent={name: body[name] for name in body if name not in ("model", "messages")},
+            sent={name: body[name] for name in body if name not in ("model", "messages")}
+            | {"host": self.host},
             label=request.label,
             prompt=request.prompt,
         )
