@@ -347,21 +347,16 @@ def compare_files(args: Namespace) -> int:
     from .analysis.compare import compare_results, comparison_text
     from .analysis.gate import outcome_text, regressions
 
-    if args.more:
-        raise InputError("ems compare takes one file or two; for more: ems report A B C -o FILE")
     if args.fail_on_regression and args.b is None:
         raise InputError(
             "--fail-on-regression needs two files; name two files, A the old one, B the new"
         )
     tables = compare_results(args.a, args.b, metrics=args.metric, cluster=args.cluster)
     failed: list[str] = []
-    notes: list[str] = []
     if args.fail_on_regression:
-        changes = regressions(tables["parts"])
-        if failed := changes["loss"]:
-            notes += changes["gain"]
+        failed = regressions(tables["parts"])
         if missing := tables["parts"]["only_a"].max():
-            notes.append(f"up to {missing} answers of a model are in {args.a} only")
+            notify(f"ems: up to {missing} answers of a model are in {args.a} only")
     if args.json:
         fields = {name: tables.pop(name) for name in ("verdict", "warning")}
         for name, table in tables.items():
@@ -370,9 +365,7 @@ def compare_files(args: Namespace) -> int:
     else:
         print(comparison_text(tables, args.a, args.b, markdown=args.markdown))
         if args.markdown and args.fail_on_regression:
-            print(f"\n{outcome_text(failed, notes)}")
-    for line in notes:
-        notify(f"ems: {line}")
+            print(f"\n{outcome_text(failed)}")
     return _gate_status(failed)
 
 

@@ -11,12 +11,13 @@ import json
 import math
 import re
 import sys
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
-from heapq import heappop, heappush
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -227,19 +228,17 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
     first; a result without a value is the last. Else as `iter_results`.
     """
     values: list[ValueRow] = []
-    heaps: dict[tuple[str, str], list[tuple[float, int, Any]]] = {}  # the best result on top
-    for number, (metric, result) in enumerate(iter_results(path)):
+    lists: dict[tuple[str, str], list[tuple[float, Any]]] = {}
+    for metric, result in iter_results(path):
         values += value_rows(result, metric)
         value = values[-1].value  # the last row is F1 or Score
-        badness = -math.inf if math.isnan(value) else -value
-        heap = heaps.setdefault((metric, result.model), [])
-        heappush(heap, (badness, -number, result))
-        if len(heap) > most:
-            heappop(heap)
+        rank = math.inf if math.isnan(value) else value
+        ranked = lists.setdefault((metric, result.model), [])
+        insort(ranked, (rank, result), key=itemgetter(0))
+        del ranked[most:]
     worst: dict[str, list[Any]] = {}
-    for (metric, _), heap in heaps.items():
-        heap.sort(reverse=True)
-        worst.setdefault(metric, []).extend(result for *_, result in heap)
+    for (metric, _), ranked in lists.items():
+        worst.setdefault(metric, []).extend(result for _, result in ranked)
     return worst, values
 
 
@@ -252,20 +251,19 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
     files = [worst_results(path) for path in paths]
     if len(files) == 1:
         return files[0]
-    models: defaultdict[str, list[str]] = defaultdict(list)  # of each file, by metric
-    settings: defaultdict[str, set[str]] = defaultdict(set)
+    import pandas as pd
+
+    cells: list[tuple[str, ...]] = []
     for _, rows in files:
-        for metric, model, signature in {(row.metric, row.model, row.signature) for row in rows}:
-            models[metric].append(model)
-            settings[metric].add(signature)
+        cells += {(row.metric, row.model, row.signature) for row in rows}
+    by_metric = pd.DataFrame(cells, columns=["metric", "model", "signature"]).groupby("metric")
+    counts = by_metric.nunique()
+    is_one = (counts["model"] == by_metric.size()) & (counts["signature"] == 1)
+    is_one[FIGURES_METRIC] = True  # the figures of an answer are the same in all files
     results: dict[str, list[Any]] = {}
     values: list[ValueRow] = []
     for path, (found, rows) in zip(paths, files, strict=True):
-        names = {}
-        for metric, of_metric in models.items():
-            is_one = len(set(of_metric)) == len(of_metric) and len(settings[metric]) == 1
-            # The figures of an answer are the same in all files.
-            names[metric] = metric if is_one or metric == FIGURES_METRIC else f"{metric}, {path}"
+        names = {metric: metric if one else f"{metric}, {path}" for metric, one in is_one.items()}
         for metric, its_results in found.items():
             results.setdefault(names[metric], []).extend(its_results)
         values += [row._replace(metric=names[row.metric]) for row in rows]

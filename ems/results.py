@@ -64,6 +64,7 @@ class Result:
     group: str = ""
     unscored: int = 0  # points (or answers) for which no readable reply came
     reason: str = ""  # why a value is nan or points are unscored; else empty
+    figures: Figures | None = None  # None for metrics of the user's own, and in older results
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
@@ -108,7 +109,6 @@ class PointsResult(Result):
     precision: float = math.nan
     f1: float = math.nan
     support: tuple[Support, ...] = ()  # per answer point, what the document says; () = not asked
-    figures: Figures | None = None  # None in results of older versions
 
 
 @dataclass(frozen=True)
@@ -136,4 +136,3 @@ class ScoreResult(Result):
     """One value for a whole answer: the judge alone, or a metric of the user's own."""
 
     value: float  # nan = unscored
-    figures: Figures | None = None  # None for the user's own metrics, and in older results

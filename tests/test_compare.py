@@ -313,9 +313,11 @@ def test_the_verdict_speaks_of_the_answers_that_both_files_have(compare):
     assert tables["verdict"] == ["“b” has a clearly higher F1 than “a” (0.400 against 0.300)."]
 
 
-def test_more_than_two_files_are_refused_with_the_way_out(capsys):
-    assert main(["compare", "a.jsonl", "b.jsonl", "c.jsonl"]) == 2
-    assert "takes one file or two; for more: ems report A B C -o FILE" in capsys.readouterr().err
+def test_more_than_two_files_are_refused(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "a.jsonl", "b.jsonl", "c.jsonl"])
+    assert stopped.value.code == 2
+    assert "unrecognized arguments: c.jsonl" in capsys.readouterr().err
 
 
 def test_contradicted_points_are_compared_and_adjusted_as_any_part(compare):

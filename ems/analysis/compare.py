@@ -52,9 +52,8 @@ def compare_results(
     of_b = _values(b, metrics)
     if of_a["model"].nunique() == 1:
         (model,) = of_a["model"].unique()
-        others = {name: f"{model} (a), {name} (b)" for name in of_b["model"].unique()}
-        others[model] = model
-        of_b["model"] = of_b["model"].map(others)
+        is_other = of_b["model"] != model
+        of_b.loc[is_other, "model"] = f"{model} (a), " + of_b["model"] + " (b)"
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
     both = of_a.merge(of_b, on=[*_CELL, "triplet_id"], suffixes=("_a", "_b"))
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
@@ -116,27 +115,24 @@ def _warning(parts: pd.DataFrame, files: Mapping[FilePath, pd.DataFrame]) -> str
     """What must be said where no judged metric is compared; "" where one is."""
     if "meaning" in set(parts["compares"]):
         return ""
-    judged = {}
+    judged = []
     for path, values in files.items():
-        signatures = values.groupby("metric")["signature"]
-        judged[path] = [name for name, cell in signatures if basis_of(name, cell) == "meaning"]
-    if not any(judged.values()):
+        for metric, signatures in values.groupby("metric")["signature"]:
+            if basis_of(metric, signatures) == "meaning":
+                judged.append(f"{path} has {metric}")
+    if not judged:
         return WITHOUT_JUDGE
-    has = series([f"{path} has {series(names) or 'none'}" for path, names in judged.items()])
     compared = series(parts["metric"].unique())
-    return f"The files share no judged metric: {has}. Only {compared} can be compared."
+    return f"The files share no judged metric: {series(judged)}. Only {compared} can be compared."
 
 
 def sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """For each model its values in `of_a` minus its values in `of_b`, by metric and part."""
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     tables = []
-    for name in ("metric", "model"):
-        for value, side in sides.groupby(name)["side"]:
-            if side.nunique() == 1:
-                notify(f"ems: {value} is in file {side.iloc[0]} only, and is not compared")
     for model, rows in sides.groupby("model"):
         if rows["side"].nunique() == 1:
+            notify(f"ems: {model} is in file {rows['side'].iloc[0]} only, and is not compared")
             continue
         # Of the sides that `paired_table` is given, the later one minus the earlier one.
         table = paired_table(rows.assign(model=rows["side"]), models=["b", "a"], cluster=cluster)

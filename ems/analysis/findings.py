@@ -69,7 +69,7 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     few = few_figures(values)
     n_metrics = len({cell.metric for cell in cells})
     sentences = []
-    told = set()
+    told: dict[str, str] = {}  # the doubt, by metric
     if not any(cell.basis == "meaning" for cell in cells):
         sentences.append("Only words and figures were compared, not meaning.")
     for cell in cells:
@@ -82,9 +82,9 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
         sentence += cell.addition
-        if cell.basis == "meaning" and doubt and (cell.metric, doubt) not in told:
+        if cell.basis == "meaning" and told.get(cell.metric, "") != doubt:
             sentence += f" {doubt}"
-            told.add((cell.metric, doubt))
+            told[cell.metric] = doubt
         sentences.append(sentence)
     return sentences
 
@@ -176,15 +176,14 @@ def few_figures(values: pd.DataFrame) -> dict[str, str]:
     `values` is a frame of values, or its summary.
     """
     is_told = (values["metric"] == FIGURES_METRIC) & (values["part"] == "Precision")
-    by_model = values[is_told].groupby("model")
-    shares = by_model["value"].mean()
-    is_low = (shares < FEW_SHARED) & (by_model["units"].sum() >= ENOUGH_FIGURES)
     sentences = {}
-    for model, share in shares[is_low].items():
-        sentences[model] = (
-            f"Only {share:.3f} of the figures of {_name(model)} are in the references: look at "
-            "its figures first."
-        )
+    for model, rows in values[is_told].groupby("model"):
+        share = rows["value"].mean()
+        if share < FEW_SHARED and rows["units"].sum() >= ENOUGH_FIGURES:
+            sentences[model] = (
+                f"Only {share:.3f} of the figures of {_name(model)} are in the references: look at "
+                "its figures first."
+            )
     return sentences
 
 

@@ -162,11 +162,12 @@ def assert_gate(
         raise AssertionError("\n".join(failed))
 
 
-def regressions(parts: pd.DataFrame) -> dict[str, list[str]]:
-    """A line for each clear "loss" and each clear "gain" from `a`, the old results, to `b`.
+def regressions(parts: pd.DataFrame) -> list[str]:
+    """A line for each clear loss from `a`, the old results, to `b`, the new ones.
 
-    `parts` are those of `compare.compare_results`. InputError where words are compared, and where
-    no difference can be clear: too few clusters.
+    Where there is one, a line for each clear gain follows. `parts` are those of
+    `compare.compare_results`. InputError where words are compared, and where no difference can be
+    clear: too few clusters.
     """
     for metric in parts.loc[parts["compares"] == "words", "metric"]:
         _refuse_words(metric, metric, "")
@@ -182,10 +183,10 @@ def regressions(parts: pd.DataFrame) -> dict[str, list[str]]:
             f"{visible(row['model'])}: {row['metric']} {row['part']} was {row['a']:.3f} and is "
             f"{row['b']:.3f}, a clear {kind}: difference {difference}, p {row['p_holm']:.3g}"
         )
-    return lines
+    return lines["loss"] and lines["loss"] + lines["gain"]
 
 
-def outcome_text(failed: Sequence[str], notes: Sequence[str]) -> str:
+def outcome_text(failed: Sequence[str], notes: Sequence[str] = ()) -> str:
     """What a gate says in Markdown: that it is passed, or what failed, and what is to be noted."""
     outcome = "has failed" if failed else "is passed"
     lines = [f"- {in_markdown(line)}" for line in [*failed, *notes]]

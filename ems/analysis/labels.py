@@ -19,7 +19,7 @@ from scipy.stats import binomtest
 
 from ..data import Rows, load_results, records, result_rows
 from ..io import FilePath, read_lines
-from ..terminal import first_few, notify
+from ..terminal import first_few
 from ..types import WITHOUT_JUDGE, InputError
 from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
@@ -154,7 +154,10 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
             name = f"{path}: {metric}" if len(results) > 1 else metric
             for item in chain(point_items(of_metric), pair_items(of_metric)):
                 rows.append({"metric": name, **item})
-    labels = _labels_of_people(files)
+    if len({Path(path).resolve() for path in files}) < len(files):
+        raise InputError(f"{files[-1]} is given twice; name each person's file once")
+    people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
+    labels = pd.concat(people, keys=map(str, files), names=["person"]).reset_index("person")
     unknown = sorted(set(labels["id"]) - {row["id"] for row in rows})
     if unknown:
         raise InputError(
@@ -174,20 +177,6 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
     if not items["is_judged"].any():
         lines.append(WITHOUT_JUDGE)
     return "\n".join(lines)
-
-
-def _labels_of_people(files: Sequence[FilePath]) -> pd.DataFrame:
-    """The rows of files of a sheet, with the file as the person.
-
-    InputError for a file that is named twice. A notice names two files with the same labels.
-    """
-    people = {str(path): pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files}
-    for a, b in combinations(map(str, files), 2):
-        if Path(a).resolve() == Path(b).resolve():
-            raise InputError(f"{b} is given twice; name each person's file once")
-        if people[a].equals(people[b]):
-            notify(f"ems: {a} and {b} hold the same labels; is one a copy of the other?")
-    return pd.concat(people, names=["person"]).reset_index("person")
 
 
 def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:

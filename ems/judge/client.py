@@ -22,7 +22,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -111,7 +111,7 @@ class LLMJudge(Signed):
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
         self._keys: set[str] = set()  # of the calls under way
-        self._hosts = {self.host}  # whose saved replies are used, as a notice has said
+        self._hosts = {self.host, None}  # of saved replies: this one, and those that were named
         self._asking = 0  # how many `asking` blocks are open
         self._stop = threading.Event()  # set while all of them have to end
         self._errors: list[Exception] = []  # why
@@ -184,7 +184,12 @@ class LLMJudge(Signed):
         records = self.store.get(keys)
         stored = set(records)
         if self.mode == "live":
-            self._name_hosts(records.values())
+            for host in {record.sent.get("host") for record in records.values()} - self._hosts:
+                self._hosts.add(host)
+                notify(
+                    f"ems: replies in {self.store.path or 'memory'} came from {host}, not from "
+                    f"{self.host}, and are used; --store FILE keeps them apart"
+                )
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
@@ -206,17 +211,6 @@ class LLMJudge(Signed):
             failures = Counter([error] if error else [])
             self.spending.add(request.task, requests=1, stored=key in stored, failures=failures)
         return [records[key] for key in keys]
-
-    def _name_hosts(self, records: Iterable[Record]) -> None:
-        """A notice, once, of each other host from which saved replies came."""
-        with self._lock:
-            hosts = {record.sent.get("host", self.host) for record in records} - self._hosts
-            self._hosts |= hosts
-        for host in hosts:
-            notify(
-                f"ems: replies in {self.store.path or 'memory'} came from {host}, not from "
-                f"{self.host}, and are used; --store FILE keeps them apart"
-            )
 
     def _refuse(self, missing: Mapping[str, Request]) -> None:
         """Note requests as waiting for a reply, and raise MissingReplies."""
