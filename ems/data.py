@@ -12,7 +12,6 @@ import math
 import re
 import sys
 from bisect import insort
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -89,16 +88,14 @@ def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) ->
             f"answers to {len(unknown)} unknown triplets: {first_few(unknown)}; there are "
             f"{len(ids)}: {first_few(ids)}"
         )
-    answered: defaultdict[str, set[str]] = defaultdict(set)  # ids of triplets, by model
-    for answer in answers:
-        answered[answer.model].add(answer.triplet_id)
+    answered = {(answer.model, answer.triplet_id) for answer in answers}
     lines = []
-    for model, its_ids in answered.items():
-        if missing := [name for name in ids if name not in its_ids]:
-            line = f"{model} left {len(missing)} of {len(ids)} triplets unanswered"
-            lines.append(f"{line}, e.g. {missing[0]}")
-    for line in lines:
-        notify(f"ems: {line}")
+    for model in dict.fromkeys(answer.model for answer in answers):
+        if missing := [name for name in ids if (model, name) not in answered]:
+            lines.append(
+                f"{model} left {len(missing)} of {len(ids)} triplets unanswered, e.g. {missing[0]}"
+            )
+            notify(f"ems: {lines[-1]}")
     return lines
 
 
@@ -423,10 +420,7 @@ def _number_of(label: str) -> float | str:
 
 
 def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
-    """The row as a record of this kind; InputError that begins with `place` when it is none.
-
-    `given` is the row before it was `_cleaned`.
-    """
+    """The row, `given` before it was `_cleaned`, as a record; else InputError with the `place`."""
     if not isinstance(row, Mapping):
         raise InputError(
             f"{place}: an object with named values is needed (a dictionary, a row of a frame), got "

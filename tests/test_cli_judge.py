@@ -64,6 +64,26 @@ def test_settings_and_the_key_reach_the_judge_and_the_key_nothing_else(
     assert not [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
 
 
+def test_saved_replies_of_another_address_are_named_once_and_a_replay_says_nothing(
+    evaluate_command, tmp_path, capsys
+):
+    def lines_at(*options):
+        assert main([*evaluate_command, "--scorer", "judge", *options]) == 0
+        return [line for line in capsys.readouterr().err.splitlines() if " came from " in line]
+
+    with Loopback(by_words) as first, Loopback(by_words) as second:
+        assert lines_at(*judge_options(first, tmp_path)) == []
+        assert lines_at(*judge_options(first, tmp_path)) == []
+        (line,) = lines_at(*judge_options(second, tmp_path))
+        assert lines_at(*judge_options(second, tmp_path, "--mode", "replay")) == []
+        assert second.count == 0
+    hosts = [server.url.split("/")[2] for server in (first, second)]
+    assert line == (
+        f"ems: replies in {tmp_path / 's.sqlite'} came from {hosts[0]}, not from {hosts[1]}, and "
+        "are used; --store FILE keeps them apart"
+    )
+
+
 def test_a_dry_run_counts_and_asks_nothing(evaluate_command, tmp_path, capsys):
     (tmp_path / "prices.yaml").write_text("{prompt: 2000, completion: 10}")
     prices = ["--prices", str(tmp_path / "prices.yaml")]

@@ -1,6 +1,7 @@
 """`ems agree` with files of `ems label`: by hand, against nltk, and what is refused."""
 
 import math
+import os
 import re
 
 import numpy as np
@@ -292,6 +293,14 @@ def test_bad_files_get_one_clear_line(files, capsys, change, says):
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
+
+
+def test_a_file_of_labels_that_is_given_twice_is_refused(files, capsys):
+    path, labels = files
+    for twice in (labels, os.path.relpath(labels)):
+        assert main(["agree", path, labels, twice]) == 2
+        message = "labels.csv is given twice; name each person's file once"
+        assert capsys.readouterr().err.endswith(f"{message}\n")
 
 
 def test_labels_without_results_are_refused(files):

@@ -31,19 +31,16 @@ def compare_results(
 
     All metrics that both have are compared, or those that `metrics` names. Answers are joined by
     triplet and model; where `a` has one model only, it is compared with every model of `b`, and
-    `model` names both where they differ. A notice on stderr names a metric or a model that one file
-    lacks.
+    `model` names both. A notice on stderr names a model that one file lacks.
 
-    `verdict` has sentences of `findings.verdict` on a and b, for up to five models, over the
-    answers that both have, and says where figures differ clearly although `metrics` leave them out.
-    `parts` has a row per metric, model and part: the means of both, `a` and `b`, and the
-    differences of `stats.paired_table`, where p_holm is adjusted over the models of a metric and
-    part. `answers` has F1 (or Score) of every answer that has a value in both, the largest
-    difference first. `warning` says what must be known where no judged metric is compared.
+    `verdict` has sentences of `findings.verdict` on the answers that both have, for up to five
+    models, and says where figures differ clearly although `metrics` leave them out. `parts` has a
+    row per metric, model and part: both means and the differences of `stats.paired_table`, where
+    p_holm is adjusted over the models. `answers` has F1 (or Score) of every answer, the largest
+    difference first. `warning` is for a comparison without a judged metric.
 
-    Without `b` the models of `a` are compared two by two: `parts` is then their
-    `stats.paired_table`. InputError where nothing can be joined, and for a metric that a file does
-    not have.
+    Without `b` the models of `a` are compared two by two, by `stats.paired_table`. InputError where
+    nothing can be joined, and for a metric that a file lacks.
     """
     of_a = _values(a, metrics)
     asked = metrics or of_a["metric"].unique()
@@ -51,9 +48,8 @@ def compare_results(
         return _models_compared(of_a[of_a["metric"].isin(asked)], cluster)
     of_b = _values(b, metrics)
     if of_a["model"].nunique() == 1:
-        (model,) = of_a["model"].unique()
-        is_other = of_b["model"] != model
-        of_b.loc[is_other, "model"] = f"{model} (a), " + of_b["model"] + " (b)"
+        model = of_a["model"].iloc[0]
+        of_b.loc[of_b["model"] != model, "model"] = f"{model} (a), " + of_b["model"] + " (b)"
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
     both = of_a.merge(of_b, on=[*_CELL, "triplet_id"], suffixes=("_a", "_b"))
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
@@ -64,14 +60,14 @@ def compare_results(
             f"the first file has only one; {_contents(a, of_a)}; {_contents(b, of_b)}"
         )
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
-    sides = sides.merge(both[[*_CELL, "triplet_id"]])
     means = both.groupby(_CELL)[["a", "b"]].mean()
     parts = with_verdicts(sides_compared(of_a, of_b, cluster).join(means, on=_CELL, how="inner"))
     is_asked = parts["metric"].isin(asked)
     not_compared = _clear_differences(parts[~is_asked])
     parts = parts[is_asked]
+    found = _verdict(sides.merge(both[[*_CELL, "triplet_id"]]), parts.assign(a="a", b="b"))
     return {
-        "verdict": _verdict(sides, parts.assign(a="a", b="b")) + not_compared,
+        "verdict": found + not_compared,
         "parts": in_order(parts[[*_CELL, "a", "b", *DIFFERENCE_COLUMNS]]),
         "answers": _answers_compared(answers),
         "warning": _warning(parts, {a: of_a, b: of_b}),

@@ -6,6 +6,7 @@ A label is a number for an answer, or a word of a page of `sheet` for a point or
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, combinations
@@ -154,8 +155,9 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
             name = f"{path}: {metric}" if len(results) > 1 else metric
             for item in chain(point_items(of_metric), pair_items(of_metric)):
                 rows.append({"metric": name, **item})
-    if len({Path(path).resolve() for path in files}) < len(files):
-        raise InputError(f"{files[-1]} is given twice; name each person's file once")
+    ((path, times),) = Counter(Path(path).resolve() for path in files).most_common(1)
+    if times > 1:
+        raise InputError(f"{path.name} is given twice; name each person's file once")
     people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
     labels = pd.concat(people, keys=map(str, files), names=["person"]).reset_index("person")
     unknown = sorted(set(labels["id"]) - {row["id"] for row in rows})

@@ -29,7 +29,6 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ..io import FilePath, encodable
 from ..terminal import did_you_mean, notify, progress_bar
@@ -105,13 +104,15 @@ class LLMJudge(Signed):
             "weights": weights,
         }
         self.endpoint = Endpoint(model, base_url, api_key, self.decoding, sample)
-        self.host = urlsplit(self.endpoint.where).netloc
         self.spending = Spending(prices, spend_limit)
         self._pace = Pace(workers, timeout)
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
         self._keys: set[str] = set()  # of the calls under way
-        self._hosts = {self.host, None}  # of saved replies: this one, and those that were named
+        self._hosts = {
+            self.endpoint.host,
+            None,
+        }  # of saved replies: this one, and those that were named
         self._asking = 0  # how many `asking` blocks are open
         self._stop = threading.Event()  # set while all of them have to end
         self._errors: list[Exception] = []  # why
@@ -188,7 +189,7 @@ class LLMJudge(Signed):
                 self._hosts.add(host)
                 notify(
                     f"ems: replies in {self.store.path or 'memory'} came from {host}, not from "
-                    f"{self.host}, and are used; --store FILE keeps them apart"
+                    f"{self.endpoint.host}, and are used; --store FILE keeps them apart"
                 )
         missing = {}
         for key, request in zip(keys, requests, strict=True):
@@ -370,7 +371,7 @@ class LLMJudge(Signed):
             **fields,
             seconds=round(time.monotonic() - started, 3),
             sent={name: body[name] for name in body if name not in ("model", "messages")}
-            | {"host": self.host},
+            | {"host": self.endpoint.host},
             label=request.label,
             prompt=request.prompt,
         )
