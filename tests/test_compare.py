@@ -310,6 +310,22 @@ def test_the_verdict_speaks_of_the_answers_that_both_files_have(compare):
     assert tables["verdict"] == ["“b” has a clearly higher F1 than “a” (0.400 against 0.300)."]
 
 
+def test_where_the_gate_fails_it_also_names_what_is_clearly_better(tmp_path, capsys):
+    files = []
+    for name, gain, shared in (("old", 0.25, 1), ("new", 0.0, 4)):
+        figures = Figures(SideFigures(4, shared), SideFigures(4, shared))
+        results = [replace(result, figures=figures) for result in answers_of("m", gain)]
+        files.append(str(saved(tmp_path / name, results)))
+    command = ["compare", *files, "--fail-on-regression"]
+    gain = "m: Figures Precision was 0.250 and is 1.000, a clear gain: difference -0.750"
+    assert main([*command, "--markdown"]) == 4
+    page, errors = capsys.readouterr()
+    assert f"ems: {gain}" in errors
+    assert f"- {gain}" in page.partition("has failed.")[2]
+    assert main([*command, "--metric", "Figures"]) == 0
+    assert "a clear gain" not in "".join(capsys.readouterr())
+
+
 def test_more_than_two_files_are_refused(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["compare", "a.jsonl", "b.jsonl", "c.jsonl"])

@@ -178,42 +178,6 @@ def test_what_is_contradicted_needs_the_coverage_scorer_before_anything_is_asked
         assert server.count == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--scorer", "judge", "--fail-under", "recall=0.7"], "gives no recall"),
-        (["--scorer", "judge", "--fail-over", "missing=0.7"], "gives no missing"),
-        (["--fail-under", "score=0"], "gives no score: --scorer judge gives"),
-    ],
-)
-def test_a_part_that_the_scorer_does_not_give_is_refused_before_anything_is_asked(
-    evaluate_command, tmp_path, capsys, options, words
-):
-    with Loopback(by_words) as server:
-        command = [*evaluate_command, *judge_options(server, tmp_path), *options]
-        check_refused(command, capsys, words)
-        assert server.count == 0
-
-
-def test_the_judge_alone_has_figures_beside_its_score(evaluate_command, tmp_path, capsys):
-    gates = ["--fail-under", "score=0", "--fail-under", "Figures Recall=0.9", "--scorer", "judge"]
-    with Loopback(by_words) as server:
-        assert main([*evaluate_command, *judge_options(server, tmp_path), *gates]) == 4
-    assert "m: Figures Recall 0.750 is under the threshold 0.9\n" in capsys.readouterr().err
-    assert read_results(tmp_path)[0]["figures"]["ref"]["count"]
-
-
-def test_the_gate_says_how_many_questions_have_no_answer(evaluate_command, tmp_path, capsys):
-    answers = Path(evaluate_command[2])
-    kept = answers.read_text(encoding="utf-8").splitlines(keepends=True)[1:]
-    answers.write_text("".join(kept), encoding="utf-8")
-    options = ["--fail-under", "recall=0", "--markdown"]
-    with Loopback(by_words) as server:
-        assert main([*evaluate_command, *judge_options(server, tmp_path), *options]) == 0
-    gate = capsys.readouterr().out.partition("**The gate is passed.**")[2]
-    assert gate.startswith("\n\n- m left 1 of 8 triplets unanswered, e.g. ")
-
-
 @pytest.mark.parametrize("name", SCORERS)
 def test_contradicted_is_accepted_for_the_scorer_that_gives_it(name):
     """The check before a run knows what the results of each scorer will have."""
@@ -305,19 +269,6 @@ def test_a_comparison_in_words_is_no_gate_and_one_of_figures_is(tmp_path, capsys
         "ems: m: Figures Precision",
         "ems: m: Figures Recall",
     ]
-
-
-def test_where_the_gate_fails_it_also_names_what_is_clearly_better(tmp_path, capsys):
-    old = str(saved(tmp_path / "old", with_figures(answers_of("m", 0.25), 1)))
-    new = str(saved(tmp_path / "new", with_figures(answers_of("m"), 4)))
-    gain = "m: Figures Precision was 0.250 and is 1.000, a clear gain: difference -0.750"
-    assert main(["compare", old, new, "--fail-on-regression", "--markdown"]) == 4
-    output = capsys.readouterr()
-    assert f"ems: {gain}" in output.err
-    assert f"- {gain}" in output.out.partition("has failed.")[2]
-    command = ["compare", old, new, "--fail-on-regression", "--markdown", "--metric", "Figures"]
-    assert main(command) == 0
-    assert "a clear gain" not in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ FIGURES = Figures(SideFigures(4, 3, ((0, 13, 15),)), SideFigures(5, 3, ((0, 3, 5
 
 
 def result(model="m", triplet="t1", match=(0, -1, None), score=(0.8, 0.0, None), **more):
-    """Three reference points (matched, not covered, unscored) and two answer points, one unmatched."""
+    """Three reference points (matched, not covered, unscored), two answer points."""
     m = ems_scores(match, score, 2)
     fields = {
         "ref_points": ("Revenue rose 6%.", "Margin was 46%.", "Cash fell."),

@@ -34,13 +34,11 @@ def compare_results(
     `model` names both. A notice on stderr names a model that one file lacks.
 
     `verdict` has sentences of `findings.verdict` on the answers that both have, for up to five
-    models, and says where figures differ clearly although `metrics` leave them out. `parts` has a
-    row per metric, model and part: both means and the differences of `stats.paired_table`, where
-    p_holm is adjusted over the models. `answers` has F1 (or Score) of every answer, the largest
-    difference first. `warning` is for a comparison without a judged metric.
+    models, and of figures that `metrics` leave out. `parts` has a row per metric, model and part.
+    `answers` has F1 (or Score) of each answer, the largest difference first. `warning` may be "".
 
-    Without `b` the models of `a` are compared two by two, by `stats.paired_table`. InputError where
-    nothing can be joined, and for a metric that a file lacks.
+    Without `b` the models of `a` are compared. InputError where nothing can be joined, and for a
+    metric that a file lacks.
     """
     of_a = _values(a, metrics)
     asked = metrics or of_a["metric"].unique()
@@ -65,9 +63,9 @@ def compare_results(
     is_asked = parts["metric"].isin(asked)
     not_compared = _clear_differences(parts[~is_asked])
     parts = parts[is_asked]
-    found = _verdict(sides.merge(both[[*_CELL, "triplet_id"]]), parts.assign(a="a", b="b"))
+    sides = sides.merge(both[[*_CELL, "triplet_id"]])
     return {
-        "verdict": found + not_compared,
+        "verdict": _verdict(sides, parts.assign(a="a", b="b")) + not_compared,
         "parts": in_order(parts[[*_CELL, "a", "b", *DIFFERENCE_COLUMNS]]),
         "answers": _answers_compared(answers),
         "warning": _warning(parts, {a: of_a, b: of_b}),

@@ -109,10 +109,6 @@ class LLMJudge(Signed):
         self._lock = threading.Lock()  # of the pace and of what follows
         self._saved = 0  # live replies
         self._keys: set[str] = set()  # of the calls under way
-        self._hosts = {
-            self.endpoint.host,
-            None,
-        }  # of saved replies: this one, and those that were named
         self._asking = 0  # how many `asking` blocks are open
         self._stop = threading.Event()  # set while all of them have to end
         self._errors: list[Exception] = []  # why
@@ -185,8 +181,9 @@ class LLMJudge(Signed):
         records = self.store.get(keys)
         stored = set(records)
         if self.mode == "live":
-            for host in {record.sent.get("host") for record in records.values()} - self._hosts:
-                self._hosts.add(host)
+            hosts = {record.sent.get("host") for record in records.values()}
+            for host in hosts - self.endpoint.known_hosts:
+                self.endpoint.known_hosts.add(host)
                 notify(
                     f"ems: replies in {self.store.path or 'memory'} came from {host}, not from "
                     f"{self.endpoint.host}, and are used; --store FILE keeps them apart"

@@ -77,6 +77,7 @@ class Endpoint:
                 f"got {self.where!r}"
             )
         self.host = urlsplit(self.where).netloc
+        self.known_hosts = {self.host, None}  # of saved replies, of which no notice is due
         self.model = model
         self.decoding = decoding
         self.sample = sample
