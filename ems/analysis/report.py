@@ -26,7 +26,7 @@ import pandas as pd
 from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
-from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, clear_arguments, rendered
+from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, clear_arguments
 from .findings import MOST_MODELS, limits, series, verdict
 from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
@@ -85,7 +85,7 @@ def save_report(
         "support": _support(results),
         "least": MIN_CLUSTERS,
         "legend": LEGEND,
-        "settings": _settings(results),
+        "settings": _paragraphs(map(visible, _settings(values))),
         "data": base64.b64encode(data).decode(),
     }
     fields["rest"] = len(shown) < len(values)
@@ -270,13 +270,9 @@ def _support(results: Results) -> str:
     return _table(in_order(pd.concat(tables)))
 
 
-def _settings(results: Results) -> str:
-    """The signatures of each metric, a paragraph each."""
-    lines: dict[str, None] = {}  # a set that keeps the order
-    for metric, rows in results.items():
-        for result in rows:
-            lines[f"{metric}: {rendered(result.signature)}"] = None
-    return _paragraphs(map(visible, lines))
+def _settings(values: pd.DataFrame) -> Iterable[str]:
+    """Each metric with each of its signatures."""
+    return (values["metric"] + ": " + values["signature"]).unique()
 
 
 # --- the part that the script draws ---
