@@ -19,7 +19,7 @@ from .metrics import f1
 from .pipeline import Evaluator
 from .prompts import Prompts, numbered, quoted, sanitized
 from .reading import read_score
-from .results import Figures, Result, ScoreResult
+from .results import Result, ScoreResult
 from .types import Answer, Points, Signature, Triplet, Triplets
 
 CLAIMS_PER_CALL = 30  # a lost reply loses no more labels than that
@@ -64,7 +64,6 @@ class Claims(Result):
     recall: float = nan
     precision: float = nan
     f1: float = nan
-    figures: Figures | None = None
 
 
 def with_claim_scores(result: Claims) -> Claims:
@@ -228,7 +227,8 @@ class JudgeAlone(Evaluator[ScoreResult]):
                 value = 0.0
             else:
                 value = next(values)
-            results.append(score_result(triplet, answer, value, signature))
+            result = score_result(triplet, answer, value, signature)
+            results.append(replace(result, figures=compare_figures(triplet, answer.answer, (), ())))
         return results
 
     def _request(self, triplet: Triplet, answer: Answer) -> Request:

@@ -264,7 +264,6 @@ COMPARE_OPTIONS: _Options = {
         "nargs": "?",
         "help": "the second file of results: differences are a minus b",
     },
-    "more": {"nargs": "*", "help": argparse.SUPPRESS},  # refused with a hint
     "--metric": {
         "action": "append",
         "default": [],

@@ -71,7 +71,7 @@ def evaluate_files(args: Namespace) -> int:
     parts = [each.name for each in evaluators] if args.metric else PART_ORDER
     thresholds = thresholds_of(dict(args.fail_under), dict(args.fail_over), parts)
     check_thresholds(thresholds, evaluator.signature)
-    results = _results(args, judge, evaluators)
+    results, unanswered = _results(args, judge, evaluators)
     if judge is not None and judge.mode == "plan":
         for _ in results:
             pass  # the judge counts the calls
@@ -81,7 +81,7 @@ def evaluate_files(args: Namespace) -> int:
     frames: list[pd.DataFrame] = []
     reasons: Counter[str] = Counter()
     write_jsonl(args.output, _lines(results, answers, frames, reasons))
-    failed = _print_summary(args, frames, results, _warning(evaluator), thresholds)
+    failed = _print_summary(args, frames, results, _warning(evaluator), thresholds, unanswered)
     if judge is not None:
         print(table_text(usage_table({judge.name: judge.usage()})), file=sys.stderr)
     status = _status(answers, reasons, evaluator.failures)
@@ -127,8 +127,13 @@ def _judge(args: Namespace) -> LLMJudge | None:
     return LLMJudge.of(settings, Path(), Path())
 
 
-def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any]) -> Iterable[Any]:
-    """The results one after the other; a list where points are checked against the documents."""
+def _results(
+    args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any]
+) -> tuple[Iterable[Any], list[str]]:
+    """The results one after the other; a list where points are checked against the documents.
+
+    Beside them a line for each model that left triplets unanswered.
+    """
     from .support.supporter import check_by_judge
 
     if args.support and not hasattr(evaluators[0], "extractor"):
@@ -138,7 +143,7 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any])
     if args.support and judge is None:
         raise InputError("--support llm asks a judge; name one, or leave it out")
     triplets = _triplets(args)
-    answers, n_answers = _answers(args, triplets)
+    answers, n_answers, unanswered = _answers(args, triplets)
     if args.scheduler:
         from .distributed import stream
 
@@ -148,15 +153,15 @@ def _results(args: Namespace, judge: LLMJudge | None, evaluators: Sequence[Any])
                 "--workers, or a batch endpoint (ems replies export --pending)"
             )
         stages = {"scorer": args.scorer, **args.stage_settings}
-        return stream(args.scheduler, triplets, list(answers()), **stages)
+        return stream(args.scheduler, triplets, list(answers()), **stages), unanswered
     results = chain.from_iterable(
         evaluator.stream(triplets, answers(), n_answers) for evaluator in evaluators
     )
     if judge is None or not args.support:
-        return results
+        return results, unanswered
     contexts = {triplet.id: triplet.context or "" for triplet in triplets}
     prompts = Prompts.named(args.stage_settings.get("prompts", "kit"))
-    return check_by_judge(list(results), contexts, judge, prompts)
+    return check_by_judge(list(results), contexts, judge, prompts), unanswered
 
 
 def _triplets(args: Namespace) -> list[Triplet]:
@@ -174,10 +179,10 @@ def _triplets(args: Namespace) -> list[Triplet]:
 
 def _answers(
     args: Namespace, triplets: Sequence[Triplet]
-) -> tuple[Callable[[], Iterator[Answer]], int]:
-    """What gives the answers one after the other, and how many there are.
+) -> tuple[Callable[[], Iterator[Answer]], int, list[str]]:
+    """What gives the answers one after the other, how many there are, and whose are missing.
 
-    A notice names those that are missing. A file is read first whole for its errors, without
+    A file is read first whole for its errors, without
     keeping a text, and again for each evaluator. A pipe is kept.
     """
     from .data import notify_unanswered, records
@@ -186,8 +191,8 @@ def _answers(
     if not Path(source).is_file():
         source = list(records(source, Answer))
     answers = [replace(answer, answer="") for answer in records(source, Answer)]
-    notify_unanswered(triplets, answers)
-    return partial(records, source, Answer), len(answers)
+    unanswered = notify_unanswered(triplets, answers)
+    return partial(records, source, Answer), len(answers), unanswered
 
 
 def _warning(made: Any) -> dict[str, str]:
@@ -223,13 +228,14 @@ def _print_summary(
     results: Iterable[Any],
     warning: Mapping[str, str],
     thresholds: Sequence[Threshold],
+    unanswered: Sequence[str],
 ) -> list[str]:
     """Print the means with intervals, and what the documents say of the points.
 
     A warning is the first line. In JSON each row has it as a field. In Markdown the verdict follows
     it, and what the thresholds say is the end. Returns a line for each mean that breaks one.
     """
-    from .analysis.findings import verdict
+    from .analysis.findings import few_figures, verdict
     from .analysis.gate import gate_failures, outcome_text
     from .analysis.stats import paired_table, summarise
     from .analysis.tables import bold, markdown_table, means_table, table_text
@@ -248,10 +254,12 @@ def _print_summary(
         pairs = paired_table(values, cluster=args.cluster)
         blocks += [bold(" ".join(verdict(values, summary, pairs))), ""]
     blocks.append(show(means_table(summary)))
+    if not args.markdown and not warning:
+        blocks += few_figures(summary).values()
     if args.support:
         blocks += ["\nThe answers' points in the documents:\n", show(support_table(list(results)))]
     if args.markdown and thresholds:
-        blocks += ["", outcome_text(failed)]
+        blocks += ["", outcome_text(failed, unanswered)]
     print(*blocks, sep="\n")
     return failed
 
@@ -321,6 +329,7 @@ def write_report(args: Namespace) -> int:
         frame,
         title=args.title,
         sources=args.results,
+        answers_file=args.answers,
         triplets=triplets,
         answers=answers,
     )
@@ -336,11 +345,9 @@ def compare_files(args: Namespace) -> int:
     A difference is a minus b. Answers are joined by triplet and model. The column "higher" names
     the file, or the model, with the higher mean where the difference is clear.
     """
-    from .analysis.compare import compare_results, comparison_text, warning_of
+    from .analysis.compare import compare_results, comparison_text
     from .analysis.gate import outcome_text, regressions
 
-    if args.more:
-        raise InputError("ems compare takes one file or two; for more: ems report A B C -o FILE")
     if args.fail_on_regression and args.b is None:
         raise InputError(
             "--fail-on-regression needs two files; name two files, A the old one, B the new"
@@ -352,7 +359,7 @@ def compare_files(args: Namespace) -> int:
         if missing := tables["parts"]["only_a"].max():
             notify(f"ems: up to {missing} answers of a model are in {args.a} only")
     if args.json:
-        fields = {"verdict": tables.pop("verdict"), "warning": warning_of(tables)}
+        fields = {name: tables.pop(name) for name in ("verdict", "warning")}
         for name, table in tables.items():
             fields[name] = json.loads(table.to_json(orient="records"))
         print(json.dumps(fields))

@@ -85,7 +85,7 @@ class Coverage(Evaluator[CoverageResult]):
             scored = self._by_judge(self.stage, unscored, triplets, answers)
         for i, coverage in zip(readable, scored, strict=True):
             coverages[i] = _with_metrics(coverage)
-        return coverages
+        return self._dated(coverages)
 
     def _by_judge(
         self,
@@ -170,6 +170,7 @@ def _without_scores(result: EMSResult, signature: dict[str, str]) -> CoverageRes
         group=result.group,
         signature=signature,
         figures=result.figures,
+        date=result.date,
         unscored=result.unscored if lost else 0,
         reason=result.reason if lost else "",
     )

@@ -11,12 +11,13 @@ import json
 import math
 import re
 import sys
-from collections import defaultdict
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
+from datetime import date
 from functools import cache
-from heapq import heappop, heappush
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +78,8 @@ def load_answers(source: Rows) -> list[Answer]:
     return list(records(source, Answer))
 
 
-def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> None:
-    """A notice for each model that left triplets unanswered.
+def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) -> list[str]:
+    """A line, and a notice, for each model that left triplets unanswered.
 
     InputError for answers to unknown triplets.
     """
@@ -88,15 +89,15 @@ def notify_unanswered(triplets: Sequence[Triplet], answers: Sequence[Answer]) ->
             f"answers to {len(unknown)} unknown triplets: {first_few(unknown)}; there are "
             f"{len(ids)}: {first_few(ids)}"
         )
-    answered: defaultdict[str, set[str]] = defaultdict(set)  # ids of triplets, by model
-    for answer in answers:
-        answered[answer.model].add(answer.triplet_id)
-    for model, its_ids in answered.items():
-        if missing := [name for name in ids if name not in its_ids]:
-            notify(
-                f"ems: {model} left {len(missing)} of {len(ids)} triplets unanswered, "
-                f"e.g. {missing[0]}"
+    answered = {(answer.model, answer.triplet_id) for answer in answers}
+    lines = []
+    for model in dict.fromkeys(answer.model for answer in answers):
+        if missing := [name for name in ids if (model, name) not in answered]:
+            lines.append(
+                f"{model} left {len(missing)} of {len(ids)} triplets unanswered, e.g. {missing[0]}"
             )
+            notify(f"ems: {lines[-1]}")
+    return lines
 
 
 # --- results ---
@@ -132,12 +133,14 @@ def _result(row: Any, place: str) -> Any:
         # JSON has no nan: to_dict() writes null for a number that could not be computed.
         if field.type == "float" and row.get(field.name) is None:
             values[field.name] = math.nan
-    result = _validated(kind, values, place)
-    if isinstance(result, EMSResult):
-        try:
+    result = _validated(kind, values, place, values)
+    try:
+        if result.date:
+            date.fromisoformat(result.date)
+        if isinstance(result, EMSResult):
             check_alignment(result.match, result.score, len(result.ans_points), result.ref_weights)
-        except ValueError as error:
-            raise InputError(f"{place}: {error}") from None
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from None
     return result
 
 
@@ -225,19 +228,17 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
     first; a result without a value is the last. Else as `iter_results`.
     """
     values: list[ValueRow] = []
-    heaps: dict[tuple[str, str], list[tuple[float, int, Any]]] = {}  # the best result on top
-    for number, (metric, result) in enumerate(iter_results(path)):
+    lists: dict[tuple[str, str], list[tuple[float, Any]]] = {}
+    for metric, result in iter_results(path):
         values += value_rows(result, metric)
         value = values[-1].value  # the last row is F1 or Score
-        badness = -math.inf if math.isnan(value) else -value
-        heap = heaps.setdefault((metric, result.model), [])
-        heappush(heap, (badness, -number, result))
-        if len(heap) > most:
-            heappop(heap)
+        rank = math.inf if math.isnan(value) else value
+        ranked = lists.setdefault((metric, result.model), [])
+        insort(ranked, (rank, result), key=itemgetter(0))
+        del ranked[most:]
     worst: dict[str, list[Any]] = {}
-    for (metric, _), heap in heaps.items():
-        heap.sort(reverse=True)
-        worst.setdefault(metric, []).extend(result for *_, result in heap)
+    for (metric, _), ranked in lists.items():
+        worst.setdefault(metric, []).extend(result for _, result in ranked)
     return worst, values
 
 
@@ -250,20 +251,19 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
     files = [worst_results(path) for path in paths]
     if len(files) == 1:
         return files[0]
-    models: defaultdict[str, list[str]] = defaultdict(list)  # of each file, by metric
-    settings: defaultdict[str, set[str]] = defaultdict(set)
+    import pandas as pd
+
+    cells: list[tuple[str, ...]] = []
     for _, rows in files:
-        for metric, model, signature in {(row.metric, row.model, row.signature) for row in rows}:
-            models[metric].append(model)
-            settings[metric].add(signature)
+        cells += {(row.metric, row.model, row.signature) for row in rows}
+    by_metric = pd.DataFrame(cells, columns=["metric", "model", "signature"]).groupby("metric")
+    counts = by_metric.nunique()
+    is_one = (counts["model"] == by_metric.size()) & (counts["signature"] == 1)
+    is_one[FIGURES_METRIC] = True  # the figures of an answer are the same in all files
     results: dict[str, list[Any]] = {}
     values: list[ValueRow] = []
     for path, (found, rows) in zip(paths, files, strict=True):
-        names = {}
-        for metric, of_metric in models.items():
-            is_one = len(set(of_metric)) == len(of_metric) and len(settings[metric]) == 1
-            # The figures of an answer are the same in all files.
-            names[metric] = metric if is_one or metric == FIGURES_METRIC else f"{metric}, {path}"
+        names = {metric: metric if one else f"{metric}, {path}" for metric, one in is_one.items()}
         for metric, its_results in found.items():
             results.setdefault(names[metric], []).extend(its_results)
         values += [row._replace(metric=names[row.metric]) for row in rows]
@@ -281,11 +281,12 @@ def records(source: Rows, kind: type[Any]) -> Iterator[Any]:
     for place, row in _rows(source, kind_name):
         if is_dataclass(row) and not isinstance(row, type):
             row = asdict(row)
+        given = row
         if isinstance(row, Mapping):
-            row = _with_plain_names(row)
-            columns |= row.keys()
-            row = _cleaned(row)
-        record = _validated(kind, row, place)
+            given = _with_plain_names(row)
+            columns |= given.keys()
+            row = _cleaned(given)
+        record = _validated(kind, row, place, given)
         for point in getattr(record, "points", ()):
             if not (point.text.strip() and 0 <= point.weight <= 1e9):
                 raise InputError(
@@ -421,8 +422,8 @@ def _number_of(label: str) -> float | str:
         return label
 
 
-def _validated(kind: Any, row: Any, place: str) -> Any:
-    """The row as a record of this kind; InputError that begins with `place` when it is none."""
+def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
+    """The row, `given` before it was `_cleaned`, as a record; else InputError with the `place`."""
     if not isinstance(row, Mapping):
         raise InputError(
             f"{place}: an object with named values is needed (a dictionary, a row of a frame), got "
@@ -435,9 +436,12 @@ def _validated(kind: Any, row: Any, place: str) -> Any:
     location = first["loc"]
     field = ".".join(map(str, location))
     if first["type"] == "missing" and len(location) == 1:
-        hint = "; a refusal is an empty text" if field == "answer" else ""
+        hint = "; a refusal is the text ''" if field == "answer" else ""
+        if field in given:
+            raise InputError(f"{place}: {field!r} is empty{hint}")
+        misspelt = "".join({did_you_mean(name, [field]) for name in given})
         raise InputError(
-            f"{place}: {field!r} is missing or empty; there are {first_few(list(row), 8)}{hint}"
+            f"{place}: {field!r} is missing; there are {first_few(list(given), 8)}{misspelt}{hint}"
         )
     value = first["input"]
     raise InputError(

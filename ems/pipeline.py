@@ -116,7 +116,7 @@ class Evaluator(Signed, Generic[AnyResult]):
                         f"there are answers to unknown triplets: {first_few(sorted(unknown))}"
                     )
                 try:
-                    yield from self._in_portions(by_id, batch)
+                    yield from self._dated(self._in_portions(by_id, batch))
                 except MissingReplies as error:
                     missing |= error.missing
                 bar.update(len(batch))
@@ -137,9 +137,8 @@ class Evaluator(Signed, Generic[AnyResult]):
         results: list[Any] = [None] * len(answers)
         with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
             try:
-                futures = []
-                for i in range(PORTIONS):
-                    futures.append(threads.submit(self.batch, triplets, answers[i::PORTIONS]))
+                portions = [answers[i::PORTIONS] for i in range(PORTIONS)]
+                futures = [threads.submit(self.batch, triplets, portion) for portion in portions]
                 wait(futures, return_when=FIRST_EXCEPTION)
                 for i, future in enumerate(futures):
                     results[i::PORTIONS] = future.result()
@@ -147,6 +146,11 @@ class Evaluator(Signed, Generic[AnyResult]):
                 stop.set()
                 raise
         return results
+
+    def _dated(self, results: Sequence[AnyResult]) -> list[AnyResult]:
+        """The results with the day of the newest reply that the stages have had so far."""
+        days = [getattr(stage, "newest", "") for stage in self.stages.values()]
+        return [replace(result, date=max([result.date, *days])) for result in results]
 
     def points_of(
         self, extractor: Extractor, triplets: Triplets, answers: Sequence[Answer]
@@ -242,7 +246,7 @@ class EMS(Evaluator[EMSResult]):
                 metrics = ems_scores(result.match, score, n_answer_points, result.ref_weights)
                 result = replace(result, **asdict(metrics))
             scored.append(result)
-        return scored
+        return self._dated(scored)
 
 
 def is_lost(result: PointsResult) -> bool:

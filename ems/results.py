@@ -64,6 +64,10 @@ class Result:
     group: str = ""
     unscored: int = 0  # points (or answers) for which no readable reply came
     reason: str = ""  # why a value is nan or points are unscored; else empty
+    # The day, in UTC, of the newest of the judge's replies that the evaluation had used by then:
+    # those about this answer, about others of its batch, and about earlier batches. "" = no reply.
+    date: str = ""
+    figures: Figures | None = None  # None for metrics of the user's own, and in older results
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; nan becomes null."""
@@ -108,7 +112,6 @@ class PointsResult(Result):
     precision: float = math.nan
     f1: float = math.nan
     support: tuple[Support, ...] = ()  # per answer point, what the document says; () = not asked
-    figures: Figures | None = None  # None in results of older versions
 
 
 @dataclass(frozen=True)

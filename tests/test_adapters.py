@@ -14,7 +14,7 @@ from ems.types import WITHOUT_JUDGE, InputError
 
 REFERENCE, ANSWER = "Revenue rose 6%. Margin was 46%.", "Revenue rose 6%. The outlook is good."
 LOST = "Nobody can read this."
-MISSING = r"1: Margin was \[46%: not in the answer\]\.\s+missing"  # in the text of a result
+MISSING = r"1: Margin was \[46%: not in the answer\]\.\s+not covered"  # in the text of a result
 
 
 def judge(body):
@@ -192,7 +192,7 @@ def test_promptfoo_has_a_component_for_each_reference_point(server, monkeypatch)
     assert result["namedScores"] == {"recall": 0.5, "precision": 0.5, "f1": 0.5}
     assert [(one["pass"], one["score"], one["reason"]) for one in result["componentResults"]] == [
         (True, 1.0, "covered: Revenue rose 6%. | Revenue rose 6%."),
-        (False, 0.0, "missing: Margin was 46%."),
+        (False, 0.0, "not covered: Margin was 46%."),
     ]
     assert not graded(judge="m", scorer="coverage", threshold=0.6)["pass"]
     assert json.loads(json.dumps(result)) == result

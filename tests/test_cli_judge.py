@@ -2,12 +2,10 @@
 
 import json
 import re
+from pathlib import Path
 
-from command_line import (
-    check_refused,
-    judge_options,
-    read_results,
-)
+import pytest
+from command_line import check_refused, judge_options, read_results
 from loopback import Loopback, by_words, run_batch
 
 from ems.cli import main
@@ -62,6 +60,26 @@ def test_settings_and_the_key_reach_the_judge_and_the_key_nothing_else(
     assert result["score"] == [7 / 20, 8 / 20, 0]
     assert KEY not in out + err
     assert not [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
+
+
+def test_saved_replies_of_another_address_are_named_once_and_a_replay_says_nothing(
+    evaluate_command, tmp_path, capsys
+):
+    def lines_at(*options):
+        assert main([*evaluate_command, "--scorer", "judge", *options]) == 0
+        return [line for line in capsys.readouterr().err.splitlines() if " came from " in line]
+
+    with Loopback(by_words) as first, Loopback(by_words) as second:
+        assert lines_at(*judge_options(first, tmp_path)) == []
+        assert lines_at(*judge_options(first, tmp_path)) == []
+        (line,) = lines_at(*judge_options(second, tmp_path))
+        assert lines_at(*judge_options(second, tmp_path, "--mode", "replay")) == []
+        assert second.count == 0
+    hosts = [server.url.split("/")[2] for server in (first, second)]
+    assert line == (
+        f"ems: replies in {tmp_path / 's.sqlite'} came from {hosts[0]}, not from {hosts[1]}, and "
+        "are used; --store FILE keeps them apart"
+    )
 
 
 def test_a_dry_run_counts_and_asks_nothing(evaluate_command, tmp_path, capsys):
@@ -149,3 +167,42 @@ def test_points_are_checked_against_the_document(evaluate_command, tmp_path, cap
         "supported",
         "contradicted",
     ]
+
+
+# --- the gate of evaluate ---
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--scorer", "judge", "--fail-under", "recall=0.7"], "gives no recall"),
+        (["--scorer", "judge", "--fail-over", "missing=0.7"], "gives no missing"),
+        (["--fail-under", "score=0"], "gives no score: --scorer judge gives"),
+    ],
+)
+def test_a_part_that_the_scorer_does_not_give_is_refused_before_anything_is_asked(
+    evaluate_command, tmp_path, capsys, options, words
+):
+    with Loopback(by_words) as server:
+        command = [*evaluate_command, *judge_options(server, tmp_path), *options]
+        check_refused(command, capsys, words)
+        assert server.count == 0
+
+
+def test_the_judge_alone_has_figures_beside_its_score(evaluate_command, tmp_path, capsys):
+    gates = ["--fail-under", "score=0", "--fail-under", "Figures Recall=0.9", "--scorer", "judge"]
+    with Loopback(by_words) as server:
+        assert main([*evaluate_command, *judge_options(server, tmp_path), *gates]) == 4
+    assert "m: Figures Recall 0.750 is under the threshold 0.9\n" in capsys.readouterr().err
+    assert read_results(tmp_path)[0]["figures"]["ref"]["count"]
+
+
+def test_the_gate_says_how_many_questions_have_no_answer(evaluate_command, tmp_path, capsys):
+    answers = Path(evaluate_command[2])
+    kept = answers.read_text(encoding="utf-8").splitlines(keepends=True)[1:]
+    answers.write_text("".join(kept), encoding="utf-8")
+    options = ["--fail-under", "recall=0", "--markdown"]
+    with Loopback(by_words) as server:
+        assert main([*evaluate_command, *judge_options(server, tmp_path), *options]) == 0
+    gate = capsys.readouterr().out.partition("**The gate is passed.**")[2]
+    assert gate.startswith("\n\n- m left 1 of 8 triplets unanswered, e.g. ")

@@ -131,8 +131,8 @@ def test_one_model_of_a_is_compared_with_every_model_of_b(compare):
     a = answers_of("small")[:7]  # not t7
     b = [*answers_of("large", 0.5)[1:], *answers_of("small", 0.1)]  # no t0 of the large one
     parts = compare(a, b)["parts"]
-    rows = parts[parts["part"] == "F1"].set_index("model")
-    assert list(rows.index) == ["large", "small"]
+    rows = parts[parts["part"] == "F1"].set_index("model").loc[["small (a), large (b)", "small"]]
+    assert set(parts["model"]) == set(rows.index)
     assert list(rows["difference"]) == pytest.approx([-0.5, -0.1])
     assert rows[["n", "only_a", "only_b"]].to_numpy().tolist() == [[6, 1, 1], [7, 0, 1]]
     adjusted = [max(2 / 2**6, 2 * 2 / 2**7), 2 * 2 / 2**7]  # over both models
@@ -192,7 +192,7 @@ def test_nothing_to_compare_says_what_each_file_has(compare, change, words):
 def test_the_models_of_one_file_are_compared_two_by_two(tmp_path):
     systems = [*answers_of("x-7b", 0.5), *answers_of("x-1b")[1:]]  # t0 has no answer of x-1b
     tables = compare_results(saved(tmp_path / "a", systems))
-    assert list(tables) == ["verdict", "parts"]
+    assert list(tables) == ["verdict", "parts", "warning"]
     assert tables["verdict"] == [
         "“x-7b” has a clearly higher F1 than “x-1b” (0.800 against 0.300)."
     ]
@@ -291,9 +291,46 @@ def test_figures_that_were_not_asked_for_are_named_where_they_differ_clearly(com
         assert "Not compared" not in " ".join(same["verdict"])
 
 
-def test_more_than_two_files_are_refused_with_the_way_out(capsys):
-    assert main(["compare", "a.jsonl", "b.jsonl", "c.jsonl"]) == 2
-    assert "takes one file or two; for more: ems report A B C -o FILE" in capsys.readouterr().err
+def test_files_without_a_judged_metric_in_common_are_told_so(compare, tmp_path):
+    figures = Figures(SideFigures(4, 3), SideFigures(4, 3))
+    a = [replace(result, figures=figures) for result in answers_of("m")]
+    judged = {"figures": figures, "signature": {"judge": "j"}}
+    b = [ScoreResult(f"t{i}", "m", 0.5, **judged) for i in range(8)]
+    tables = compare(a, b)
+    assert set(tables["parts"]["metric"]) == {"Figures"}
+    files = f"{tmp_path / 'a.jsonl'} has EMS(LLM) and {tmp_path / 'b.jsonl'} has Judge alone"
+    warning = f"The files share no judged metric: {files}. Only Figures can be compared."
+    assert tables["warning"] == warning
+    assert comparison_text(tables, "a.jsonl", "b.jsonl").startswith(warning)
+
+
+def test_the_verdict_speaks_of_the_answers_that_both_files_have(compare):
+    b = [*answers_of("m", 0.1)[:6], *answers_of("m", 0.6)[6:]]
+    tables = compare(answers_of("m")[:6], b)
+    assert tables["verdict"] == ["“b” has a clearly higher F1 than “a” (0.400 against 0.300)."]
+
+
+def test_where_the_gate_fails_it_also_names_what_is_clearly_better(tmp_path, capsys):
+    files = []
+    for name, gain, shared in (("old", 0.25, 1), ("new", 0.0, 4)):
+        figures = Figures(SideFigures(4, shared), SideFigures(4, shared))
+        results = [replace(result, figures=figures) for result in answers_of("m", gain)]
+        files.append(str(saved(tmp_path / name, results)))
+    command = ["compare", *files, "--fail-on-regression"]
+    gain = "m: Figures Precision was 0.250 and is 1.000, a clear gain: difference -0.750"
+    assert main([*command, "--markdown"]) == 4
+    page, errors = capsys.readouterr()
+    assert f"ems: {gain}" in errors
+    assert f"- {gain}" in page.partition("has failed.")[2]
+    assert main([*command, "--metric", "Figures"]) == 0
+    assert "a clear gain" not in "".join(capsys.readouterr())
+
+
+def test_more_than_two_files_are_refused(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "a.jsonl", "b.jsonl", "c.jsonl"])
+    assert stopped.value.code == 2
+    assert "unrecognized arguments: c.jsonl" in capsys.readouterr().err
 
 
 def test_contradicted_points_are_compared_and_adjusted_as_any_part(compare):

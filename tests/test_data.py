@@ -97,7 +97,7 @@ def test_rows_of_dictionaries_and_of_a_frame():
         {"answer": "string"}
     )
     assert load_answers(frame[:1]) == [Answer("1", "m", "x")]
-    with refused("row 1: 'answer' is missing or empty"):
+    with refused("row 1: 'answer' is empty; a refusal is the text ''"):
         load_answers(frame)
 
 
@@ -149,7 +149,7 @@ def test_records_and_frames_are_rows_too():
 def test_the_line_for_excel_is_no_header(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("sep=;\ntriplet_id;model;answer\na;m;x, y\nb;m\n")
-    with refused(f"{path}, line 4: 'answer' is missing"):
+    with refused(f"{path}, line 4: 'answer' is empty"):
         load_answers(path)
     path.write_text("\ufeffsep=|\r\ntriplet_id|model|answer\r\na|m|x, y\r\n", newline="")
     assert load_answers(path) == [Answer("a", "m", "x, y")]
@@ -191,18 +191,23 @@ def test_labels_are_read_with_arabic_digits_and_decimal_sign():
         (["[]"], "has no rows"),
         (
             [T, without(T, "question")],
-            "line 2: 'question' is missing or empty; there are 'id', 'group', 'reference'",
+            "line 2: 'question' is missing; there are 'id', 'group', 'reference'",
         ),
         ([A], "line 1: 'id' is missing"),  # answers in place of triplets
-        ([{**T, "reference": None}], "'reference' is missing or empty"),
-        ([T, {**T, "id": "b", "reference": " \n"}], "line 2: 'reference' is missing or empty"),
+        (
+            [{"id": "a", "question": "q", "refrence": "r"}],
+            "'reference' is missing; there are 'id', 'question', 'refrence'; did you mean "
+            "'reference'?",
+        ),
+        ([{**T, "reference": None}], "'reference' is empty"),
+        ([T, {**T, "id": "b", "reference": " \n"}], "line 2: 'reference' is empty"),
         (
             [{**T, "reference": 3}],
             "line 1: 'reference': Input should be a valid string, got int '3'",
         ),
         ([{**T, "reference": "\ud800"}], "line 1: a text holds half a surrogate pair"),
         ([T, {**T, "id": "b"}, T], "line 3: a second row of 'a'"),
-        ([{**T, "id": " "}], "'id' is missing or empty"),
+        ([{**T, "id": " "}], "'id' is empty"),
         ([T, '{"id": "b", '], "line 2 is not JSON"),
         ([json.dumps([T, 3])], "entry 1: an object with named values"),
         (["[3"], "line 1 is not JSON"),
@@ -237,10 +242,10 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     [
         (None, "triplets are a file, a frame or a list of rows, got NoneType"),
         ([], "the list of triplets has no rows"),
-        (pd.DataFrame([A]), "triplet row 0: 'id' is missing or empty; there are 'triplet_id'"),
+        (pd.DataFrame([A]), "triplet row 0: 'id' is missing; there are 'triplet_id'"),
         ({"id": "a"}, "triplets are a file, a frame or a list of rows, got dict"),
         ([Answer("a", "m", "x")], "triplet row 0: 'id' is missing"),
-        ([Triplet("a", "g", "q", None)], "triplet row 0: 'reference' is missing or empty"),
+        ([Triplet("a", "g", "q", None)], "triplet row 0: 'reference' is empty"),
         ([Triplet], "triplet row 0: an object with named values is needed"),
     ],
 )
@@ -254,13 +259,13 @@ def test_what_is_no_list_of_triplets_gets_one_clear_line(source, says):
     [
         ("a.jsonl", "", "has no rows"),
         ("a.jsonl", f"{json.dumps(A)}\n{json.dumps(A)}", "line 2: a second row of ('a', 'm')"),
-        ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is missing or empty"),
+        ("a.jsonl", json.dumps({**A, "model": ""}), "'model' is empty"),
         (
             "a.csv",
             "triplet_id,model,answer\na,m,one, two\n",
             "line 2: more cells than the header has; quote texts that hold ','",
         ),
-        ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is missing or empty"),
+        ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is empty"),
         (
             "a.csv",
             "triplet_id,model,answer,answer\na,m,x,y\n",

@@ -163,7 +163,7 @@ def test_unanswered_triplets_are_named(capsys):
         (lambda: ems.build(print, max_score="10"), "a whole number, got '10'"),
         (
             lambda: ems.evaluate([T], pd.DataFrame([asdict(A), {**asdict(A), "answer": NAN}])),
-            "answer row 1: 'answer' is missing or empty; there are 'triplet_id', 'model'; a refusal",
+            "answer row 1: 'answer' is empty; a refusal is the text ''",
         ),
         (
             lambda: ems.evaluate([T], pd.Series(["x"])),

@@ -164,6 +164,28 @@ def test_a_best_model_with_clearly_fewer_right_figures_is_doubted_at_once(of_a):
     assert "figures" not in f1  # it is said once
 
 
+def test_every_metric_says_that_its_best_model_has_clearly_fewer_right_figures():
+    models = []
+    for name, score, shared in (("A", 0.5, 1.0), ("B", 0.9, 0.6)):
+        models += judged_coverage(name, around(score), [0.3 - score / 4] * 8)
+        models += rows_of(name, around(score), part="Score", metric="Judge alone")
+        models += precision_of_figures(name, around(shared))
+    sentences = said(models)[0]
+    doubted = [sentence for sentence in sentences if "look at its figures first." in sentence]
+    assert [sentence.partition(": ")[0] for sentence in doubted] == ["Judge alone", "Coverage(LLM)"]
+    assert len(sentences) == 3  # of contradicted points it is not said again
+
+
+@pytest.mark.parametrize(
+    ("shared", "den", "is_said"), [(0.67, 3, True), (0.67, 2, False), (0.95, 3, False)]
+)
+def test_a_model_alone_with_few_right_figures_is_not_praised_without_a_word(shared, den, is_said):
+    judged = rows_of("A", around(0.9)) + rows_of("A", around(0.9), part="Recall")
+    (sentence,) = said(judged, precision_of_figures("A", [shared] * 8, den))[0]
+    words = " Only 0.670 of the figures of “A” are in the references: look at its figures first."
+    assert sentence.endswith("its F1 is 0.900." + (words if is_said else ""))
+
+
 def test_of_several_models_with_more_right_figures_the_one_with_the_most_is_named():
     models = []
     for name, f1, shared in (("A", 0.5, 0.9), ("B", 0.9, 0.6), ("C", 0.4, 0.95)):
@@ -188,7 +210,10 @@ def test_a_judge_that_named_no_contradicted_point_is_not_quoted_where_figures_di
     if is_doubted:
         assert said(a, b, figures)[0] == [f"{f1} {note}"]
         recall = rows_of("A", around(0.7), metric="Coverage(LLM)", part="Recall")
-        assert said(a, recall, figures)[0][0].endswith(f"; its F1 is 0.500. {note}")
+        assert said(a, recall, figures)[0][0].endswith(
+            f"; its F1 is 0.500. {note} Only 0.800 of the figures of “A” are in the references: "
+            "look at its figures first."
+        )
     else:
         assert said(a, b, figures)[0] == said(a, b)[0]
         assert note not in said(a, b)[0][0]

@@ -84,7 +84,6 @@ def contradicting(shares):
             ["m: Figures Recall 0.750 is under", "m: EMS(LLM) Precision 0.750 is under"],
         ),
         (["--fail-under", "EMS(ROUGE) Recall=0"], 4, ["m: the results have no ems(rouge) recall"]),
-        (["--fail-under", "score=0"], 4, ["m: the results have no score"]),
     ],
 )
 def test_a_mean_beyond_its_threshold_is_named_after_the_results_are_written(

@@ -32,7 +32,7 @@ FIGURES = Figures(SideFigures(4, 3, ((0, 13, 15),)), SideFigures(5, 3, ((0, 3, 5
 
 
 def result(model="m", triplet="t1", match=(0, -1, None), score=(0.8, 0.0, None), **more):
-    """Three reference points (matched, missing, unscored) and two answer points, one unmatched."""
+    """Three reference points (matched, not covered, unscored), two answer points."""
     m = ems_scores(match, score, 2)
     fields = {
         "ref_points": ("Revenue rose 6%.", "Margin was 46%.", "Cash fell."),
@@ -90,7 +90,7 @@ def test_every_answer_is_there_with_its_rows_and_a_text_only_once(page_of):
     first, second = data["answers"]
     assert [row[:4] for row in second["rows"]] == [
         [0, 0, "in part", 0.3],
-        [1, None, "missing", 0.0],
+        [1, None, "not covered", 0.0],
         [2, None, "unscored", None],
         [None, 1, "not in the reference", 0.0],
     ]
@@ -155,7 +155,7 @@ def test_all_kinds_of_results_stand_in_one_page(page_of):
     assert data["metrics"] == ["EMS(LLM)", "Judge alone", "Coverage(local)"]  # words stand last
     assert list(data["answers"][2]["values"]) == ["recall", "precision", "f1"]
     assert (data["answers"][1]["values"], data["answers"][1]["rows"]) == ({"value": None}, [])
-    assert [row[2] for row in data["answers"][2]["rows"]] == ["covered", "missing", "in part"]
+    assert [row[2] for row in data["answers"][2]["rows"]] == ["covered", "not covered", "in part"]
     text = visible_text(page)
     assert text.startswith(" “m” states")
     places = [text.index(f" {name} Model ") for name in data["metrics"]]
@@ -259,7 +259,7 @@ def test_means_are_dots_with_intervals_that_end_at_0_and_1(page_of):
 def test_points_are_counted_by_what_is_said_of_them(page_of):
     refusal = result(triplet="t2", match=(-1,) * 3, score=(0.0,) * 3, ans_points=())
     text = visible_text(page_of([result(), refusal]))
-    assert "model answers refused covered missing unscored m 2 1 1 4 1 " in text
+    assert "model answers refused covered not covered unscored m 2 1 1 4 1 " in text
 
 
 def test_a_long_table_of_counts_is_folded(page_of):
@@ -348,7 +348,9 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     for name, row in zip(("bad", "&lt;/script&gt;", "good"), rows, strict=True):
         assert name in row
     assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page  # what most answers miss
-    assert "3 of 3 answers. Reference points: 2 covered, 1 in part, 3 missing, 3 unscored." in page
+    assert (
+        "3 of 3 answers. Reference points: 2 covered, 1 in part, 3 not covered, 3 unscored." in page
+    )
     assert "<small>t1 · Apple</small> How was t1? " in page
     assert re.search("<title>EMS report: &lt;/script&gt;[^<]*, bad and good</title>", page)
     assert "<img" not in page
@@ -385,7 +387,7 @@ def test_the_grid_opens_the_answers_to_a_question_side_by_side(tmp_path):
     side = re.search(r'<table class="points side">.*?</table>', drawn, re.S)[0]
     assert "<th>Reference</th><th>bad</th><th>good</th>" in side  # the one clicked at is first
     assert "<td>Margin was 46%.</td>" in side
-    assert side.count("</span> missing</td>") == 2
+    assert side.count("</span> not covered</td>") == 2
     assert '<td class="whole">Revenue rose 6%. All.</td>' in side
     assert re.search(r'<td class="whole">Down <span class="figure[^>]*>6%</span>.</td>', side)
     assert '<td class="whole">Up 6%. Fine.</td>' in side

@@ -23,16 +23,16 @@ NAMES = {
 
 @pytest.fixture
 def percentages(tmp_path):
-    """The per cent of right words covered, in part and missing, in the page's sentence on a kind."""
+    """The per cent of right words by word, in the page's sentence on a kind."""
     scored = CoverageResult("t", "m", ("a",), ("b",), (1.0,), (1.0,), recall=1, precision=1, f1=1)
     page = save_report(scored, tmp_path / "report.html").read_text(encoding="utf-8")
 
     def found(kind):
-        covered, missing = LIMITS[kind]
-        limit = f"up to {missing:g}" if missing else "at 0"
+        covered, not_covered = LIMITS[kind]
+        limit = f"up to {not_covered:g}" if not_covered else "at 0"
         sentence = re.search(
             f"<p >{NAMES[kind]}: covered from {covered:g} on .(.+) %., in part between .(.+) %., "
-            f"missing {limit} .(.+) %..</p>",
+            f"not covered {limit} .(.+) %..</p>",
             page,
         )
         return [int(per_cent) for per_cent in sentence.groups()]
@@ -54,7 +54,7 @@ def test_the_page_says_how_often_its_words_are_right(percentages, mirror, monkey
     monkeypatch.setenv("EMS_DATA_MIRROR", str(mirror))
     triplets, answers, labels = datasets.SETS["kqa"].load()
     label_of = labels.set_index(["triplet_id", "model", "unit"])["label"]
-    labels_by_word = {word: [] for word in ("covered", "in part", "missing", *UNTESTED_WORDS)}
+    labels_by_word = {word: [] for word in ("covered", "in part", "not covered", *UNTESTED_WORDS)}
     judge = recorded("human/label_replies.jsonl") if kind == "judge" else None
     for scored in Coverage(SentenceExtractor(), judge).evaluate(triplets, answers):
         for row in alignment_rows(scored.to_dict()):

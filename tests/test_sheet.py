@@ -24,7 +24,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\u202e$style"
 
 
 def result(number, model="m", scores=(0.9, 0.4, 0.0), **fields):
-    """A result of three reference points: covered, in part and missing."""
+    """A result of three reference points: covered, in part and not covered."""
     return CoverageResult(
         f"t{number}",
         model,
@@ -74,8 +74,8 @@ def test_each_stratum_gives_an_item_in_turn_so_that_rare_words_are_seen(sheet):
         ("covered", "b"): 2,
         ("in part", "a"): 2,
         ("in part", "b"): 2,
-        ("missing", "a"): 2,
-        ("missing", "b"): 2,
+        ("not covered", "a"): 2,
+        ("not covered", "b"): 2,
     }
     sizes = {every[item["id"]]["word"]: item["size"] for item in drawn if item["stratum"] < 2}
     assert sizes == {"contradicted": 1, "covered": QUESTIONS + 2}

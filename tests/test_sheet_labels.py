@@ -1,6 +1,7 @@
 """`ems agree` with files of `ems label`: by hand, against nltk, and what is refused."""
 
 import math
+import os
 import re
 
 import numpy as np
@@ -38,7 +39,7 @@ def labelled(points, label_of, strata=("word", "models")):
 
 def by_word(point):
     """A person who says what the metric says."""
-    return {"covered": "stated", "missing": "not stated"}.get(point.word, point.word)
+    return {"covered": "stated", "not covered": "not stated"}.get(point.word, point.word)
 
 
 # --- recall ---
@@ -68,7 +69,7 @@ def test_a_sample_corrects_by_word_and_with_its_weights():
     points = points_of(results("a"))
     covered = points["id"][points["word"] == "covered"][:6]
     said = dict(zip(covered, ["stated", "contradicted"] * 3, strict=True))
-    for word in ("in part", "missing"):
+    for word in ("in part", "not covered"):
         for point in points["id"][points["word"] == word][:2]:
             said[point] = "in part"
     labels = labelled(points, lambda point: said.get(point.id))
@@ -92,7 +93,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
             {
                 "metric": "M",
                 "id": [f"x{i}" for i in range(400)],
-                "word": np.where(score == 1, "covered", "missing"),
+                "word": np.where(score == 1, "covered", "not covered"),
                 "models": [("a",)] * 400,
                 "group": np.repeat(np.arange(40), 10),
                 "score": score,
@@ -124,7 +125,7 @@ def sample_of(generator, right, n_labels):
     Scores are 0.2 to 1. The third value is the share of the points that is stated.
     """
     score = generator.choice([0.2, 0.4, 0.6, 0.8, 1.0], 60)
-    words = {0.2: "missing", 0.4: "in part", 0.6: "in part", 0.8: "covered", 1.0: "covered"}
+    words = {0.2: "not covered", 0.4: "in part", 0.6: "in part", 0.8: "covered", 1.0: "covered"}
     points = pd.DataFrame(
         {
             "metric": "M",
@@ -192,7 +193,7 @@ def test_words_are_confirmed_by_their_labels():
             "covered": 0.9,
             "figure not in the answer": math.nan,
             "in part": 1,
-            "missing": 1,
+            "not covered": 1,
         },
         nan_ok=True,
     )
@@ -292,6 +293,14 @@ def test_bad_files_get_one_clear_line(files, capsys, change, says):
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
+
+
+def test_a_file_of_labels_that_is_given_twice_is_refused(files, capsys):
+    path, labels = files
+    for twice in (labels, os.path.relpath(labels)):
+        assert main(["agree", path, labels, twice]) == 2
+        message = "labels.csv is given twice; name each person's file once"
+        assert capsys.readouterr().err.endswith(f"{message}\n")
 
 
 def test_labels_without_results_are_refused(files):

@@ -80,7 +80,7 @@ def rows(result):
 def test_pairs_are_the_reference_points_and_then_what_nothing_matched():
     assert rows(paired()) == [
         (0, 0, "covered", 0.9),
-        (1, None, "missing", 0.0),
+        (1, None, "not covered", 0.0),
         (2, None, "unscored", None),
         (3, 0, "in part", 0.4),
         (None, 1, "not in the reference", 0.0),
@@ -106,8 +106,8 @@ def test_coverage_shows_every_point_of_both_sides_and_the_nearest_one_as_a_hint(
 @pytest.mark.parametrize(
     ("coverage", "words"),
     [
-        ("words#1", ["in part", "in part", "missing"]),
-        ("llm:kit#1,max=10", ["covered", "in part", "missing"]),
+        ("words#1", ["in part", "in part", "not covered"]),
+        ("llm:kit#1,max=10", ["covered", "in part", "not covered"]),
     ],
 )
 def test_the_words_of_a_coverage_depend_on_who_scored(coverage, words):
@@ -148,7 +148,7 @@ def test_a_point_held_by_words_with_a_figure_that_the_other_side_lacks_is_not_ca
     result = with_figures(covered((score, 0.1, 0.9), (score, 0.0)), [(0, 0, 2)], [(0, 0, 2)])
     assert [word for _, _, word, _ in rows(result)] == [
         "figure not in the answer",
-        "missing",
+        "not covered",
         "covered",
         "figure not in the reference",
         "not in the reference",
@@ -167,7 +167,7 @@ def test_so_is_a_pair_matched_by_words_whichever_of_its_sides_has_the_figure(pla
     result = with_figures(paired(signature={"match": "words#1,threshold=0.25"}), **places)
     words = [word for _, _, word, _ in rows(result)]
     assert words[0] == word
-    assert words[1:3] == ["missing", "unscored"]
+    assert words[1:3] == ["not covered", "unscored"]
 
 
 def test_what_a_judge_says_of_a_point_stands_whatever_its_figures():

@@ -12,7 +12,7 @@ from ..io import FilePath
 from ..terminal import did_you_mean, first_few, notify, visible
 from ..types import WITHOUT_JUDGE, InputError
 from .findings import MOST_MODELS, series, verdict
-from .frames import FIGURES_METRIC, in_order, of_rows
+from .frames import FIGURES_METRIC, basis_of, in_order, of_rows
 from .stats import DIFFERENCE_COLUMNS, paired_table, with_verdicts
 from .tables import bold, in_markdown, markdown_table, pairs_table, table_text
 
@@ -30,18 +30,15 @@ def compare_results(
     """Compare two files of results of `ems evaluate`: a minus b.
 
     All metrics that both have are compared, or those that `metrics` names. Answers are joined by
-    triplet and model; where `a` has one model only, it is compared with every model of `b`. A
-    notice on stderr names a model that one file lacks.
+    triplet and model; where `a` has one model only, it is compared with every model of `b`, and
+    `model` names both. A notice on stderr names a model that one file lacks.
 
-    `verdict` has sentences of `findings.verdict` on a and b, for up to five models, and says where
-    figures differ clearly although `metrics` leave them out. `parts` has a row per metric, model
-    (that of `b`) and part: the means of both, `a` and `b`, and the differences of
-    `stats.paired_table`, where p_holm is adjusted over the models of a metric and part. `answers`
-    has F1 (or Score) of every answer that has a value in both, the largest difference first.
+    `verdict` has sentences of `findings.verdict` on the answers that both have, for up to five
+    models, and of figures that `metrics` leave out. `parts` has a row per metric, model and part.
+    `answers` has F1 (or Score) of each answer, the largest difference first. `warning` may be "".
 
-    Without `b` the models of `a` are compared two by two: `parts` is then their
-    `stats.paired_table`. InputError where nothing can be joined, and for a metric that a file does
-    not have.
+    Without `b` the models of `a` are compared. InputError where nothing can be joined, and for a
+    metric that a file lacks.
     """
     of_a = _values(a, metrics)
     asked = metrics or of_a["metric"].unique()
@@ -49,6 +46,8 @@ def compare_results(
         return _models_compared(of_a[of_a["metric"].isin(asked)], cluster)
     of_b = _values(b, metrics)
     if of_a["model"].nunique() == 1:
+        model = of_a["model"].iloc[0]
+        of_b.loc[of_b["model"] != model, "model"] = f"{model} (a), " + of_b["model"] + " (b)"
         of_a = of_a.drop(columns="model").merge(of_b["model"].drop_duplicates(), how="cross")
     both = of_a.merge(of_b, on=[*_CELL, "triplet_id"], suffixes=("_a", "_b"))
     both = both.rename(columns={"value_a": "a", "value_b": "b"}).dropna(subset=["a", "b"])
@@ -64,10 +63,12 @@ def compare_results(
     is_asked = parts["metric"].isin(asked)
     not_compared = _clear_differences(parts[~is_asked])
     parts = parts[is_asked]
+    sides = sides.merge(both[[*_CELL, "triplet_id"]])
     return {
         "verdict": _verdict(sides, parts.assign(a="a", b="b")) + not_compared,
         "parts": in_order(parts[[*_CELL, "a", "b", *DIFFERENCE_COLUMNS]]),
         "answers": _answers_compared(answers),
+        "warning": _warning(parts, {a: of_a, b: of_b}),
     }
 
 
@@ -97,7 +98,26 @@ def _models_compared(values: pd.DataFrame, cluster: str) -> dict[str, Any]:
             f"{n_models}; name a second file"
         )
     pairs = paired_table(values, cluster=cluster)
-    return {"verdict": verdict(values, pairs, pairs), "parts": pairs}
+    return {
+        "verdict": verdict(values, pairs, pairs),
+        "parts": pairs,
+        "warning": _warning(pairs, {}),
+    }
+
+
+def _warning(parts: pd.DataFrame, files: Mapping[FilePath, pd.DataFrame]) -> str:
+    """What must be said where no judged metric is compared; "" where one is."""
+    if "meaning" in set(parts["compares"]):
+        return ""
+    judged = []
+    for path, values in files.items():
+        for metric, signatures in values.groupby("metric")["signature"]:
+            if basis_of(metric, signatures) == "meaning":
+                judged.append(f"{path} has {metric}")
+    if not judged:
+        return WITHOUT_JUDGE
+    compared = series(parts["metric"].unique())
+    return f"The files share no judged metric: {series(judged)}. Only {compared} can be compared."
 
 
 def sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.DataFrame:
@@ -157,18 +177,13 @@ def comparison_text(
             sentences = sentences.replace(f"“{side}”", f"“{file}”")
         sentences, sides = bold(sentences), in_markdown(sides)
         parts = parts.sort_values("clear", ascending=False, kind="stable")
-    blocks = [warning_of(tables), sides, sentences, _SIGN, show(pairs_table(parts, *files))]
+    blocks = [visible(tables["warning"]), sides, sentences, _SIGN, show(pairs_table(parts, *files))]
     if files and not markdown:
         answers = tables["answers"].head(5)
         differ = answers[answers["difference"].abs() >= 0.0005]  # else the table shows 0.000
         if len(differ):
             blocks.append(f"Answers that differ most:\n{show(differ)}")
     return "\n\n".join(filter(None, blocks))
-
-
-def warning_of(tables: Mapping[str, Any]) -> str:
-    """What must be said of a comparison of `compare_results` without a judge; "" with one."""
-    return "" if "meaning" in set(tables["parts"]["compares"]) else WITHOUT_JUDGE
 
 
 def _values(path: FilePath, metrics: Sequence[str]) -> pd.DataFrame:

@@ -59,27 +59,32 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     others, and none of these contradicts clearly less: a model that says nothing contradicts
     nothing. Without pairs models are only put in order. Models that are not `_ranked` are left out.
 
-    It is said at once where the references have clearly fewer of the best model's figures than of
-    another one's, and where a judge named no contradicted point although many figures differ.
+    It is said at once, by each metric, where the references have clearly fewer of the best model's
+    figures than of another one's, or few of those of a model alone (`few_figures`), and where a
+    judge named no contradicted point although many figures differ.
     """
     values, pairs = _ranked(values, pairs)
     cells = _told(values, summary, pairs)
     figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
+    few = few_figures(values)
     n_metrics = len({cell.metric for cell in cells})
     sentences = []
+    told: dict[str, str] = {}  # the doubt, by metric
     if not any(cell.basis == "meaning" for cell in cells):
         sentences.append("Only words and figures were compared, not meaning.")
     for cell in cells:
         if cell.rows["model"].nunique() == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])
+            doubt = few.get(cell.rows["model"].iloc[0], "")
         else:
             sentence = _difference(cell)
+            doubt = _doubt(cell.best(), figures)
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
         sentence += cell.addition
-        doubt = _doubt(cell.best(), figures)
-        if doubt not in " ".join(sentences):
-            sentence += doubt
+        if cell.basis == "meaning" and told.get(cell.metric, "") != doubt:
+            sentence += f" {doubt}"
+            told[cell.metric] = doubt
         sentences.append(sentence)
     return sentences
 
@@ -133,14 +138,13 @@ class _Cell(NamedTuple):
 def _told(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> list[_Cell]:
     """What is spoken of, in the summary's order: metrics with a judge, or else figures."""
     cells = []
-    figures = _cell(values, pairs, FIGURES_METRIC, "Precision", "figures")
     for metric in summary["metric"].unique():
         rows = values[values["metric"] == metric]
         basis = basis_of(metric, rows["signature"].unique())
         parts = [part for kind, part in _BETTER if kind == basis]
         of_metric = [_cell(values, pairs, metric, part, basis) for part in parts]
         of_metric = [cell for cell in of_metric if len(cell.rows)]
-        cells += _most_important_first(of_metric, figures.rows)
+        cells += _most_important_first(of_metric, values)
     return [cell for cell in cells if cell.basis == "meaning"] or cells
 
 
@@ -160,25 +164,39 @@ def _doubt(best: str, figures: _Cell) -> str:
         return ""
     other = max(others, key=figures.level)
     return (
-        f" But {_name(best)} has clearly fewer of its figures in the references than "
+        f"But {_name(best)} has clearly fewer of its figures in the references than "
         f"{_name(other)} (Figures Precision {figures.level(best)} against {figures.level(other)}): "
         "look at its figures first."
     )
 
 
-def _most_important_first(cells: list[_Cell], figures: pd.DataFrame) -> list[_Cell]:
+def few_figures(values: pd.DataFrame) -> dict[str, str]:
+    """A sentence by model, where the references have under 90 % of its 20 or more figures.
+
+    `values` is a frame of values, or its summary.
+    """
+    is_told = (values["metric"] == FIGURES_METRIC) & (values["part"] == "Precision")
+    sentences = {}
+    for model, rows in values[is_told].groupby("model"):
+        share = rows["value"].mean()
+        if share < FEW_SHARED and rows["units"].sum() >= ENOUGH_FIGURES:
+            sentences[model] = (
+                f"Only {share:.3f} of the figures of {_name(model)} are in the references: look at "
+                "its figures first."
+            )
+    return sentences
+
+
+def _most_important_first(cells: list[_Cell], values: pd.DataFrame) -> list[_Cell]:
     """The cells of a metric; F1 before contradicted points where `verdict` says so.
 
-    F1 alone where there is no contradicted point although many `figures` of a model differ.
+    F1 alone where there is no contradicted point although many figures of a model differ.
     """
     if [cell.part for cell in cells] != ["Contradicted", "F1"]:
         return cells
     contradicted, f1 = cells
-    by_model = figures.groupby("model")
-    is_low = by_model["value"].mean() < FEW_SHARED
-    if (is_low & (by_model["den"].sum() >= ENOUGH_FIGURES)).any():
-        if not contradicted.rows["num"].any():
-            return [f1._replace(addition=" The judge named no contradicted point.")]
+    if few_figures(values) and not contradicted.rows["num"].any():
+        return [f1._replace(addition=" The judge named no contradicted point.")]
     best = f1.best()
     if not best or best in clear_wins(contradicted.pairs)["worse"].values:
         return cells

@@ -128,13 +128,13 @@ def value_rows(result: Any, metric: str) -> Iterator[ValueRow]:
     triplet_id = sys.intern(str(result.triplet_id))
     group = sys.intern(str(result.group or result.triplet_id))
     names = model, triplet_id, group
+    if result.figures is not None:
+        yield from _figure_rows(result, names)
     if isinstance(result, ScoreResult):
         units = 1
         values = {"Score": result.value}
         sums = {"Score": (result.value, 1.0)}
     else:
-        if result.figures is not None:
-            yield from _figure_rows(result, names)
         units = max(_judged(result), result.unscored)
         values = {"Precision": result.precision, "Recall": result.recall, "F1": result.f1}
         sums = _sums(result)

@@ -86,6 +86,11 @@ def check_thresholds(thresholds: Iterable[Threshold], signature: Signature) -> N
     for name, part, _ in thresholds:
         if not name.startswith(FIGURES_METRIC.lower()):
             _refuse_words(name, "", rendered(signature))
+            if part in PART_ORDER and (part == "Score") != ("judge_alone" in signature):
+                raise InputError(
+                    f"this scorer gives no {name}: --scorer judge gives a score, and every other "
+                    "one precision, recall and f1"
+                )
         if "contradicted" in part.lower() and not asks_what_is_contradicted(signature):
             raise InputError(f"{name} needs --scorer coverage and a judge: no other finds it")
 
@@ -160,8 +165,9 @@ def assert_gate(
 def regressions(parts: pd.DataFrame) -> list[str]:
     """A line for each clear loss from `a`, the old results, to `b`, the new ones.
 
-    `parts` are those of `compare.compare_results`. InputError where words are compared, and where
-    no difference can be clear: too few clusters.
+    Where there is one, a line for each clear gain follows. `parts` are those of
+    `compare.compare_results`. InputError where words are compared, and where no difference can be
+    clear: too few clusters.
     """
     for metric in parts.loc[parts["compares"] == "words", "metric"]:
         _refuse_words(metric, metric, "")
@@ -169,18 +175,19 @@ def regressions(parts: pd.DataFrame) -> list[str]:
     if all(reasons):
         raise InputError(f"--fail-on-regression cannot fail. {reasons[0]}")
     wins = clear_wins(parts)
-    lines = []
-    for row in wins[wins["better"] == wins["a"]].to_dict("records"):
+    lines: dict[str, list[str]] = {"loss": [], "gain": []}
+    for row in wins.to_dict("records"):
+        kind = "loss" if row["better"] == row["a"] else "gain"
         difference = with_interval(row["difference"], row["ci_low"], row["ci_high"])
-        lines.append(
+        lines[kind].append(
             f"{visible(row['model'])}: {row['metric']} {row['part']} was {row['a']:.3f} and is "
-            f"{row['b']:.3f}, a clear loss: difference {difference}, p {row['p_holm']:.3g}"
+            f"{row['b']:.3f}, a clear {kind}: difference {difference}, p {row['p_holm']:.3g}"
         )
-    return lines
+    return lines["loss"] and lines["loss"] + lines["gain"]
 
 
-def outcome_text(failed: Sequence[str]) -> str:
-    """What a gate says in Markdown: that it is passed, or what failed."""
-    if not failed:
-        return "**The gate is passed.**"
-    return "\n".join(["**The gate has failed.**", "", *(f"- {in_markdown(x)}" for x in failed)])
+def outcome_text(failed: Sequence[str], notes: Sequence[str] = ()) -> str:
+    """What a gate says in Markdown: that it is passed, or what failed, and what is to be noted."""
+    outcome = "has failed" if failed else "is passed"
+    lines = [f"- {in_markdown(line)}" for line in [*failed, *notes]]
+    return "\n".join([f"**The gate {outcome}.**", "", *lines]).rstrip()

@@ -6,6 +6,7 @@ A label is a number for an answer, or a word of a page of `sheet` for a point or
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, combinations
@@ -25,11 +26,14 @@ from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
 from .stats import MIN_CLUSTERS, Estimate, auc, bootstrap, mean_over, pearson, spearman
 from .tables import table_text
-from .view import COVERED, FIGURE_WORDS, MISSING
+from .view import COVERED, FIGURE_WORDS, NOT_COVERED
 
 MIN_LABELS = 10  # a model with fewer labels of its own has no corrected recall
 _ANSWER = ["triplet_id", "model"]  # what a label and a value of the same answer have in common
-_CONFIRMS = {COVERED: "stated", MISSING: "not stated"}  # other words are confirmed by themselves
+_CONFIRMS = {
+    COVERED: "stated",
+    NOT_COVERED: "not stated",
+}  # other words are confirmed by themselves
 _STATED = {
     "stated": 1.0,
     "in part": 0.5,
@@ -151,6 +155,9 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
             name = f"{path}: {metric}" if len(results) > 1 else metric
             for item in chain(point_items(of_metric), pair_items(of_metric)):
                 rows.append({"metric": name, **item})
+    ((path, times),) = Counter(Path(path).resolve() for path in files).most_common(1)
+    if times > 1:
+        raise InputError(f"{path.name} is given twice; name each person's file once")
     people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
     labels = pd.concat(people, keys=map(str, files), names=["person"]).reset_index("person")
     unknown = sorted(set(labels["id"]) - {row["id"] for row in rows})

@@ -15,7 +15,7 @@ import html
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import chain
 from pathlib import Path
 from string import Template
@@ -26,7 +26,7 @@ import pandas as pd
 from ..io import FilePath, write_file
 from ..support.supporter import support_table
 from ..terminal import visible
-from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, clear_arguments, rendered
+from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, clear_arguments
 from .findings import MOST_MODELS, limits, series, verdict
 from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
@@ -56,16 +56,18 @@ def save_report(
     *,
     title: str = "",
     sources: Sequence[str] = (),
+    answers_file: FilePath = "",
     triplets: Iterable[Triplet] = (),
     answers: Iterable[Answer] = (),
 ) -> Path:
     """Write a report of results, one, a list or by metric, to an HTML file; returns its path.
 
     Equal input makes an equal file. `values` is the frame of all results where `results` are only
-    the worst. Without a title the models make one. `sources` are files, which the page names with
-    the days of their last change. Results keep points, not texts: `triplets` and `answers` bring
-    the whole texts. The page holds all of them. InputError without results, and for a model with
-    results of several settings under one metric.
+    the worst. Without a title the models make one. `sources` are files, which the page names. It
+    gives the day of the newest reply of a judge (`Result.date`); without one the day of the last
+    change of `answers_file`, or else of each source. Results keep points, not texts: `triplets` and
+    `answers` bring the whole texts. The page holds all of them. InputError without results, and for
+    a model with results of several settings under one metric.
     """
     results = {metric: list(rows) for metric, rows in by_metric(results).items() if rows}
     if not results:
@@ -77,13 +79,13 @@ def save_report(
     data = _packed(results, whole_texts(results, triplets, answers))
     fields = {
         "title": html.escape(visible(title, 200) or _title(values)),
-        "about": html.escape(_about(results, values, sources)),
+        "about": html.escape(_about(results, values, sources, answers_file)),
         "warning": _warning(results),
         **_numbers(results, values),
         "support": _support(results),
         "least": MIN_CLUSTERS,
         "legend": LEGEND,
-        "settings": _settings(results),
+        "settings": _paragraphs(map(visible, _settings(values))),
         "data": base64.b64encode(data).decode(),
     }
     fields["rest"] = len(shown) < len(values)
@@ -137,9 +139,11 @@ def _title(values: pd.DataFrame) -> str:
     return f"EMS report: {named}"
 
 
-def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> str:
-    """How much was evaluated, by which judges, and from which files of which days, in one line."""
-    shown = chain.from_iterable(results.values())
+def _about(
+    results: Results, values: pd.DataFrame, sources: Sequence[str], answers_file: FilePath
+) -> str:
+    """How much was evaluated, by which judges, on which day, and from which files, in one line."""
+    shown = list(chain.from_iterable(results.values()))
     judges = dict.fromkeys(result.signature.get("judge", "") for result in shown)
     counts = values[["model", "triplet_id", "group"]].nunique()
     about = (
@@ -148,19 +152,24 @@ def _about(results: Results, values: pd.DataFrame, sources: Sequence[str]) -> st
         f"groups: {counts['group']:,} · "
         f"judge: {series([visible(judge, 100) for judge in judges if judge]) or 'none'}"
     )
+    named = shortened
+    if newest := max(result.date for result in shown):
+        about += f" · replies of {date.fromisoformat(newest):%d %B %Y}"
+    elif answers_file:
+        about += f" · answers in {_dated(str(answers_file))}"
+    else:
+        named = _dated  # the last choice: results that are made again get the day of that
     if sources:
-        about += f" · from {series([_dated(source) for source in sources])}"
+        about += f" · from {series([named(str(source)) for source in sources])}"
     return about
 
 
-def _dated(source: FilePath) -> str:
+def _dated(name: str) -> str:
     """The name of a file, with the day of its last change in UTC where there is such a file."""
-    name = shortened(str(source))
-    if not Path(source).is_file():
-        return name
-    # Results have no date. That of the file does not change when the page is made again.
-    changed = datetime.fromtimestamp(Path(source).stat().st_mtime, UTC)
-    return f"{name} (written on {changed:%d %B %Y})"
+    if not Path(name).is_file():
+        return shortened(name)
+    changed = datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
+    return f"{shortened(name)} (written on {changed:%d %B %Y})"
 
 
 def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> str:
@@ -261,13 +270,9 @@ def _support(results: Results) -> str:
     return _table(in_order(pd.concat(tables)))
 
 
-def _settings(results: Results) -> str:
-    """The signatures of each metric, a paragraph each."""
-    lines: dict[str, None] = {}  # a set that keeps the order
-    for metric, rows in results.items():
-        for result in rows:
-            lines[f"{metric}: {rendered(result.signature)}"] = None
-    return "".join(f"<p>{html.escape(visible(line))}</p>" for line in lines)
+def _settings(values: pd.DataFrame) -> Iterable[str]:
+    """Each metric with each of its signatures."""
+    return (values["metric"] + ": " + values["signature"]).unique()
 
 
 # --- the part that the script draws ---
@@ -308,11 +313,10 @@ def _packed(results: Results, whole: WholeTexts) -> bytes:
                 "metric": number,
                 "model": _place(models, shortened(result.model)),
                 "question": _place(questions, (name, group, visible(result.question))),
-                "whole": [],
                 **_drawn(marked(result.to_dict()), texts),
             }
-            for text in whole.get((result.triplet_id, result.model), ()):
-                answer["whole"].append(_place(texts, text))
+            pair = whole.get((result.triplet_id, result.model), ())
+            answer["whole"] = [_place(texts, text) for text in pair]
             lines.append(json.dumps(answer, ensure_ascii=False))
     names = {
         "metrics": [shortened(metric) for metric in results],

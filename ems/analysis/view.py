@@ -19,13 +19,21 @@ from ..types import WITHOUT_JUDGE, Scores, rendered
 
 VALUE_FIELDS = ("recall", "precision", "f1", "value")
 ResultFields = Mapping[str, Any]  # what `Result.to_dict` gives
-# What a score says of a point. "missing" is said of a reference point only, "not in the reference"
-# of an answer point only. The words for figures are said in place of "covered" and "in part" where
-# words alone hold a point and the other text lacks one of its figures, or of its partner's.
-COVERED, IN_PART, MISSING, CONTRADICTED = "covered", "in part", "missing", "contradicted"
+# What a score says of a point. "not covered" is said of a reference point only, "not in the
+# reference" of an answer point only. The words for figures are said in place of "covered" and "in
+# part" where words alone hold a point and the other text lacks one of its figures, or of its
+# partner's.
+COVERED, IN_PART, NOT_COVERED, CONTRADICTED = "covered", "in part", "not covered", "contradicted"
 EXTRA, UNSCORED = "not in the reference", "unscored"
 FIGURE_WORDS = "figure not in the answer", "figure not in the reference"
-WORDS = (COVERED, IN_PART, *FIGURE_WORDS, MISSING, CONTRADICTED, UNSCORED)  # of reference points
+WORDS = (
+    COVERED,
+    IN_PART,
+    *FIGURE_WORDS,
+    NOT_COVERED,
+    CONTRADICTED,
+    UNSCORED,
+)  # of reference points
 LEGEND = (
     "figure not in the answer, figure not in the reference: words of the point are in the other "
     "text, and the figure is not. A marked figure is a fact about numbers: it does not say that "
@@ -35,14 +43,14 @@ LEGEND = (
 # A mark as `marked` writes it: a figure, and which texts lack it.
 _MARK = re.compile(r"\[([^][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]")
 _MARKED = 10_000  # characters of a point in which figures are marked
-# By what made the scores: from which score on a point is "covered", and up to which "missing".
+# By what made the scores: from which score on a point is "covered", and up to which "not covered".
 LIMITS = {"pairs": (0.5, 0.0), "judge": (0.5, 0.2), "words": (0.6, 0.2)}
 # The edge of each word's cells, in Okabe and Ito's colours, which every colour vision tells apart.
 _EDGES = {
     COVERED: "4px solid #0072B2",
     IN_PART: "4px dashed #0072B2",
     **dict.fromkeys(FIGURE_WORDS, "6px double #E69F00"),
-    MISSING: "5px double #D55E00",
+    NOT_COVERED: "5px double #D55E00",
     CONTRADICTED: "8px solid #D55E00",
     EXTRA: "5px dotted #CC79A7",
     UNSCORED: "4px dashed #888888",
@@ -115,7 +123,7 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
         of_figures = ref_others.get(i)
         if is_paired and ans is not None:
             of_figures = of_figures or ans_others.get(ans)
-        word = _word(result, ref_score[i], is_contradicted, of_figures, MISSING)
+        word = _word(result, ref_score[i], is_contradicted, of_figures, NOT_COVERED)
         yield AlignmentRow(i, ans, word, ref_score[i], not is_paired and ans is not None)
     for j, score in enumerate(ans_score):
         if is_paired and j in partners:
@@ -147,8 +155,8 @@ def _word(
         return CONTRADICTED
     if score is None:
         return UNSCORED
-    covered, missing = LIMITS[scored_by(result)]
-    if score <= missing:
+    covered, not_covered = LIMITS[scored_by(result)]
+    if score <= not_covered:
         return if_absent
     if of_figures:
         return of_figures
@@ -204,7 +212,7 @@ def _head(result: ResultFields) -> str:
     question = visible(result["question"], 300)
     signature = visible(rendered(result["signature"]))
     lines = [name, question, *value_lines(result), signature]
-    if result.get("figures"):
+    if result.get("figures") and "ref_points" in result:
         lines.append(LEGEND)
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ from ..reading import read_rows, read_word
 from ..types import InputError, Signed
 
 NUMBER_TOKENS = 32  # limit of a reply that is one number
-_counting = threading.Lock()  # of the failures that several threads count together
+_counting = threading.Lock()  # of what several threads count and compare together
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,8 @@ class JudgeStage(Signed):
     """A stage that asks a judge.
 
     `failures` counts the replies, and the entries of joint replies, that gave no value, as "task:
-    reason". Several threads may ask.
+    reason". `newest` is the day of the newest reply so far, "" before one that has a date. Several
+    threads may ask.
     """
 
     signature = ""  # set by each stage
@@ -146,6 +147,7 @@ class JudgeStage(Signed):
         self.judge = as_judge(judge)
         self.prompts = prompts or Prompts()
         self.failures: Counter[str] = Counter()
+        self.newest = ""
 
     def ask_and_read(self, requests: Sequence[Request], progress: str = "") -> list[Any]:
         """The values of the replies, as their requests read them, in order.
@@ -159,8 +161,9 @@ class JudgeStage(Signed):
             entries = [value]
             if request.entries is not None:
                 entries = [None] * request.entries if value is None else value
-            if lost := entries.count(None):
-                with _counting:
+            with _counting:
+                self.newest = max(self.newest, reply.date[:10])
+                if lost := entries.count(None):
                     self.failures[f"{request.task}: {reply.error or 'unreadable'}"] += lost
             values += entries
         return values

@@ -180,6 +180,14 @@ class LLMJudge(Signed):
         keys = [self.key(request) for request in requests]
         records = self.store.get(keys)
         stored = set(records)
+        if self.mode == "live":
+            hosts = {record.sent.get("host") for record in records.values()}
+            for host in hosts - self.endpoint.known_hosts:
+                self.endpoint.known_hosts.add(host)
+                notify(
+                    f"ems: replies in {self.store.path or 'memory'} came from {host}, not from "
+                    f"{self.endpoint.host}, and are used; --store FILE keeps them apart"
+                )
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
@@ -359,7 +367,8 @@ class LLMJudge(Signed):
             self.model,
             **fields,
             seconds=round(time.monotonic() - started, 3),
-            sent={name: body[name] for name in body if name not in ("model", "messages")},
+            sent={name: body[name] for name in body if name not in ("model", "messages")}
+            | {"host": self.endpoint.host},
             label=request.label,
             prompt=request.prompt,
         )

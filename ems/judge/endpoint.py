@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ..io import encodable
 from ..terminal import notify
@@ -57,7 +58,7 @@ class Endpoint:
     """One model at one address.
 
     `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY. `where` is the address
-    without what may be secret. InputError for an address that is none.
+    without what may be secret, `host` a part of it. InputError for an address that is none.
     """
 
     def __init__(
@@ -75,6 +76,8 @@ class Endpoint:
                 "base_url is an address such as http://localhost:8000/v1, without '?' and '#'; "
                 f"got {self.where!r}"
             )
+        self.host = urlsplit(self.where).netloc
+        self.known_hosts = {self.host, None}  # of saved replies, of which no notice is due
         self.model = model
         self.decoding = decoding
         self.sample = sample

@@ -75,7 +75,8 @@ def check_by_judge(
     for result, by_point in zip(results, supports, strict=True):
         in_order = tuple(by_point[point] for point in result.ans_points)
         signed = {**result.signature, "support": signature}
-        checked.append(replace(result, support=in_order, signature=signed))
+        date = max(result.date, stage.newest)
+        checked.append(replace(result, support=in_order, signature=signed, date=date))
     return checked
 
 

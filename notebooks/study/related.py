@@ -2,13 +2,15 @@
 
 `data/paper/related_tables.csv` has a row for each cell: its paper, table, row and column, what is
 counted (`measure`) in which released files (`file`) and which part of them (`subset`), the printed
-value, and a note.
+value, and a note. The files of a cell are counted together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ from . import upstream, write_csv
 from .datasets import FINANCEBENCH_QUESTIONS, FINDVER_CLAIMS
 
 CELL_KEYS = ["paper", "table", "row", "column"]
-PRINTED_DECIMALS = {"accuracy": 1, "recall": 2, "percent": 0, "count": 0}  # by measure
+# By measure. The last three are measures of lists, and have the names of trec_eval beside them.
+PRINTED_DECIMALS = {"accuracy": 1, "percent": 0, "count": 0, "recall": 2, "MAP": 2, "MRR": 2}
+LIST_MEASURES = {"recall": "recall_10", "MAP": "map_cut_10", "MRR": "recip_rank"}
 
 
 def tables(printed: Path, stored: Path, recompute: bool = False) -> pd.DataFrame:
@@ -47,25 +51,21 @@ def counted(cells: pd.DataFrame) -> pd.DataFrame:
         files = cell.file.split()
         if not all(file in upstream.pins() for file in files):
             continue
-        groups, values = [], []
-        for file in files:
-            for group, value in counted_answers(file, cell, rows_of_file):
-                groups.append(group)
-                values.append(value)
+        groups, values = zip(*counted_answers(files, cell, rows_of_file), strict=True)
         row = {key: getattr(cell, key) for key in CELL_KEYS}
         rows.append({**row, **estimate(values, groups, cell.measure)})
     return pd.DataFrame(rows)
 
 
 def counted_answers(
-    file: str, cell: Any, rows_of_file: Callable[[str], Any]
+    files: Iterable[str], cell: Any, rows_of_file: Callable[[str], Any]
 ) -> Iterator[tuple[str, float]]:
-    """The answers of a released file that a cell counts: group, and value in [0, 1] (1 = right).
+    """The answers that a cell counts: group, and value in [0, 1] (1 = right).
 
     A subset of FinanceBench is a label, and a question type after a comma: "correct,
     novel-generated"; its value is 1 where the answer has the label.
     """
-    rows = rows_of_file(file)
+    rows = chain.from_iterable(map(rows_of_file, files))
     if cell.paper == "FinanceBench":
         label, _, kind = cell.subset.partition(", ")
         questions = {q["financebench_id"]: q for q in rows_of_file(FINANCEBENCH_QUESTIONS)}
@@ -74,19 +74,43 @@ def counted_answers(
             if kind in ("", question["question_type"]):
                 has_label = row["label"].split()[0].lower() == label
                 yield question["company"], float(has_label)
-    elif cell.measure == "recall":
-        claims = {claim["example_id"]: claim for claim in rows_of_file(FINDVER_CLAIMS)}
-        for row in rows:
-            relevant = set(claims[row["example_id"]]["relevant_context"])
-            retrieved = relevant.intersection(row["retrieved_context"])
-            yield row["report"], len(retrieved) / len(relevant)
+    elif cell.measure in LIST_MEASURES:
+        yield from _retrieved(rows, rows_of_file(FINDVER_CLAIMS), cell)
     else:
         for row in rows:
             if cell.subset in ("all", row["subset"]):
                 yield row["report"], float(row["result"])
 
 
-def estimate(values: list[float], groups: list[str], measure: str) -> dict[str, float]:
+def _retrieved(
+    rows: Iterable[Any], claims: Iterable[Any], cell: Any
+) -> Iterator[tuple[str, float]]:
+    """The claims whose relevant paragraphs a retriever looked for: filing, and value in [0, 1].
+
+    The released lists are in the order of the filing, not by rank. Each longer list contains the
+    shorter ones, so a paragraph ranks by the number of lists that have it. Among equals, the subset
+    "lowest" puts the relevant paragraphs last, and "highest" first.
+    """
+    import pytrec_eval  # counts again only
+
+    relevant = {}
+    for claim in claims:
+        relevant[claim["example_id"]] = dict.fromkeys(map(str, claim["relevant_context"]), 1)
+    filings = {}
+    ranking: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        filings[row["example_id"]] = row["report"]
+        ranking[row["example_id"]].update(map(str, row["retrieved_context"]))
+    for claim, lists in ranking.items():
+        ties = 0.5 if cell.subset == "highest" else -0.5
+        lists.update(dict.fromkeys(lists.keys() & relevant[claim].keys(), ties))
+    measure = LIST_MEASURES[cell.measure]
+    found = pytrec_eval.RelevanceEvaluator(relevant, {measure}).evaluate(ranking)
+    for claim, values in found.items():
+        yield filings[claim], values[measure]
+
+
+def estimate(values: Sequence[float], groups: Sequence[str], measure: str) -> dict[str, float]:
     """Mean over answers with its t interval over groups, in percent, or as a count of answers."""
     mean = mean_over(values, groups)
     unit = len(values) if measure == "count" else 100

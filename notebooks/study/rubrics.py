@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -32,29 +31,14 @@ ANSWERS_OF_EACH_LABEL = 20  # rated, of FinanceBench's
 RATINGS_FILE = "rubric_scores.csv"
 # Metrics shown beside the ratings.
 SHOWN_METRICS = ("OmniEval", "EMS(LLM", "Coverage", "RAGChecker", "ROUGE-L", agreement.ANNOTATOR)
-
-
-@dataclass(frozen=True, slots=True)
-class Rubric:
-    """One question about an answer, and the levels that a judge chooses from, the lowest first."""
-
-    levels: tuple[str, ...]
-    may_not_apply: bool = False
-    of_document: bool = False  # whether it is about the document
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The words that a reply may consist of."""
-        return (*self.levels, NOT_APPLICABLE) if self.may_not_apply else self.levels
-
-
+# The words that a reply to a rubric may be: its levels, the lowest first, and `NOT_APPLICABLE` last
+# where the rubric may not apply to an answer.
 RUBRICS = {
-    "accuracy": Rubric(("wrong", "partly right", "right")),
-    "completeness": Rubric(("none", "some", "all"), may_not_apply=True),
-    "hallucination": Rubric(("no", "yes"), may_not_apply=True, of_document=True),
-    "utilization": Rubric(("none", "some", "all"), of_document=True),
-    "numeric": Rubric(("wrong", "right"), may_not_apply=True),
+    "accuracy": ("wrong", "partly right", "right"),
+    "completeness": ("none", "some", "all", NOT_APPLICABLE),
+    "hallucination": ("no", "yes", NOT_APPLICABLE),
 }
+OF_DOCUMENT = "hallucination"  # this rubric is about the document
 
 
 # --- asking ---
@@ -81,7 +65,7 @@ def rated(
     replies = dict(zip(requests, records, strict=True))
     rows = []
     for answer, name in cells:
-        levels = RUBRICS[name].levels
+        levels = [word for word in RUBRICS[name] if word != NOT_APPLICABLE]
         level, reason = levels[0], ""
         if request := requests.get((answer, name)):
             reply = replies[answer, name]
@@ -96,16 +80,17 @@ def rated(
 
 
 def _request(prompts: Prompts, triplet: Triplet, answer: Answer, name: str) -> Request:
-    rubric = RUBRICS[name]
-    slots = {"question": quoted(triplet.question), "answer": sanitized(answer.answer)}
-    if name != "utilization":
-        slots["reference"] = sanitized(triplet.reference)
-    if rubric.of_document:
+    slots = {
+        "question": quoted(triplet.question),
+        "answer": sanitized(answer.answer),
+        "reference": sanitized(triplet.reference),
+    }
+    if name == OF_DOCUMENT:
         document = passages_of(triplet.context or "")
         best = sorted(document.top(f"{triplet.question}\n{answer.answer}", PASSAGES))
         slots["passages"] = "\n\n".join(sanitized(document.texts[i]) for i in best)
     prompt = prompts.fill(f"rubric_{name}", **slots)
-    return Request("rubric", prompt, RATING_TOKENS, read=partial(read_word, words=rubric.choices))
+    return Request("rubric", prompt, RATING_TOKENS, read=partial(read_word, words=RUBRICS[name]))
 
 
 # --- samples of answers that people labelled ---

@@ -2,12 +2,12 @@
 // The tables of answers and of missed points. All text enters the page through textContent, never as HTML.
 
 const PAGE = 100;                       // rows of the table that are drawn at a time
-const SIGNS = { covered: "●", "in part": "◐", "figure not in the answer": "#", "figure not in the reference": "#", missing: "✕",
+const SIGNS = { covered: "●", "in part": "◐", "figure not in the answer": "#", "figure not in the reference": "#", "not covered": "✕",
   contradicted: "≠", "not in the reference": "○", unscored: "?" };
 const UNMATCHED = "supported, not in the reference";
 const BY_DOCUMENT = "contradicted by the document", NOT_IN_DOCUMENT = "figure not in the document";
 const MARK = /\[([^\][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]/g;      // as view.py writes it
-const FILTERS = ["figure not in the answer", "figure not in the reference", "missing", "contradicted", "unscored",
+const FILTERS = ["figure not in the answer", "figure not in the reference", "not covered", "contradicted", "unscored",
   "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT, UNMATCHED];
 const NO_TEXTS = "Results keep no whole texts: ems report --triplets FILE --answers FILE brings them.";
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
@@ -36,7 +36,7 @@ async function unpack() {
 
 // ---- which answers, in which order
 
-const isMissed = ([ref, , word]) => ref !== null && (word === "missing" || word === "contradicted");
+const isMissed = ([ref, , word]) => ref !== null && (word === "not covered" || word === "contradicted");
 
 function prepare(answer) {              // what filters and sorting look at
   answer.searched = report.questions[answer.question].join(" ").toLowerCase();
@@ -96,7 +96,7 @@ function draw() {
   drawGrid();
 }
 
-function counted(answers) {             // "Reference points: 5 covered, 2 missing. "
+function counted(answers) {             // "Reference points: 5 covered, 2 not covered. "
   const ofReference = new Map(), ofAnswers = new Map();
   for (const [ref, , word] of answers.flatMap((answer) => answer.rows)) {
     const counts = ref === null ? ofAnswers : ofReference;
