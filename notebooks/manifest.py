@@ -38,6 +38,13 @@ class Manifest:
             "sources_sha256": _hash(sorted(code)),
         }
 
+    def made_with(self, notebook: str) -> dict[str, Any] | None:
+        """The profile and the changed parameters of the results of a notebook; None without any."""
+        earlier = json.loads(self.earlier or "{}")
+        if notebook not in earlier.get("notebooks", {}):
+            return None
+        return {"--profile": earlier["profile"], **earlier.get("changed", {}).get(notebook, {})}
+
     def begin(self, notebooks: Iterable[str], changed: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the notes on these notebooks by their changed parameters, which tables name."""
         for name in notebooks:
