@@ -177,21 +177,23 @@ def by_model(results: Sequence[EMSResult], metric: str) -> pd.DataFrame:
 def support_findings(
     summary: pd.DataFrame, points: pd.DataFrame, names: Mapping[str, str]
 ) -> list[str]:
-    """Sentences: what share of points is supported, and what share of these precision counts.
+    """Sentences: what share of an answer's points is supported, and what precision counts of all.
 
     `summary` is a table of `ems.summarise` of one metric of `by_model`, `points` that of
     `support_table`; `names` has the systems in order, with short names.
     """
     rows = summary.merge(points, on="model").set_index("model").loc[list(names)]
-    shares, unmatched = [], []
+    shares, pooled = [], []
     for name, row in zip(names.values(), rows.to_dict("records"), strict=True):
         mean = with_interval(row["value"], row["ci_low"], row["ci_high"])
         shares.append(f"{mean} for {name}")
-        unmatched.append(f"{row['supported but unmatched']:.2f} for {name}")
+        lost = row["supported but unmatched"]
+        pooled.append(f"{row['supported']:.2f} ({lost:.2f} unmatched) for {name}")
     return [
         f"Of the points of an answer the call supports, on average, {series(shares)}.",
-        "Supported, but matched by no reference point, so that precision gives them nothing, is "
-        f"this share of all points: {series(unmatched)}.",
+        "Over the points of all answers together, where a long answer weighs more, the supported "
+        f"share is {series(pooled)}. Unmatched means that no reference point chose the point, so "
+        "that precision gives it nothing.",
     ]
 
 

@@ -29,6 +29,13 @@ BEST = "Large LLM (closed weights)"  # who wrote all answers
 WHOLE, AGAIN = "whole", "again"
 # The share of a call's passages that the writer of each rung's answers read.
 RUNGS = {"no call": 0.0, "a quarter": 0.25, "a half": 0.5, WHOLE: 1.0}
+_ANSWERS = {  # what the answers of a rung are called in sentences
+    "no call": "answers from memory",
+    "a quarter": "answers from a quarter of the call",
+    "a half": "answers from a half of the call",
+    WHOLE: "answers from the whole call",
+    AGAIN: "answers written again from the whole call",
+}
 LENGTH = "between 250 and 450 words"  # how the kit's prompt asks for the length of an answer
 ROW = ["triplet_id", "model", "group"]
 
@@ -134,17 +141,20 @@ def _steps(scores: pd.DataFrame, rungs: Sequence[str]) -> tuple[pd.DataFrame, pd
 
 
 def ladder_findings(steps: pd.DataFrame, where: str = "") -> list[str]:
-    """Sentences: which metrics rise clearly at each step, and which fall.
+    """Sentences: by which metrics the answers of a rung are clearly higher, or lower, or none.
 
     `steps` is a table of `ladder_steps` or `written_again`; `where` begins each sentence.
     """
     sentences = []
     for (b, a), rows in steps.groupby(["b", "a"], sort=False):
-        for word, side in (("rise", rows["difference"] > 0), ("fall", rows["difference"] < 0)):
+        answers, others = _ANSWERS[a].capitalize(), _ANSWERS[b]
+        if not rows["clear"].any():
+            sentences.append(f"{where}{answers} and {others} differ clearly by no metric.")
+        for word, side in (("higher", rows["difference"] > 0), ("lower", rows["difference"] < 0)):
             metrics = list(rows.loc[side & rows["clear"], "metric"])
             names = series(metrics)
             if len(metrics) == len(rows):
                 names = f"all {len(rows)} metrics"
             if names:
-                sentences.append(f"{where}From {b!r} to {a!r} these {word} clearly: {names}.")
+                sentences.append(f"{where}{answers} are clearly {word} than {others} by {names}.")
     return sentences

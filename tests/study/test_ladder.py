@@ -181,16 +181,29 @@ def test_findings_name_what_rises_and_what_falls_clearly_at_each_step():
     falling = {**RISING, "a quarter": 0.05, "again": 0.9}
     table = scores_of({"BLEU": FLAT, "EMS(LLM)": RISING, "Judge alone": falling}, again=["again"])
     assert ladder.ladder_findings(ladder.ladder_steps(table)[1]) == [
-        "From 'no call' to 'a quarter' these rise clearly: BLEU and EMS(LLM).",
-        "From 'no call' to 'a quarter' these fall clearly: Judge alone.",
-        "From 'a quarter' to 'a half' these rise clearly: EMS(LLM) and Judge alone.",
-        "From 'a half' to 'whole' these rise clearly: all 3 metrics.",
+        "Answers from a quarter of the call are clearly higher than answers from memory by BLEU "
+        "and EMS(LLM).",
+        "Answers from a quarter of the call are clearly lower than answers from memory by Judge "
+        "alone.",
+        "Answers from a half of the call are clearly higher than answers from a quarter of the "
+        "call by EMS(LLM) and Judge alone.",
+        "Answers from the whole call are clearly higher than answers from a half of the call by "
+        "all 3 metrics.",
     ]
-    sentences = ladder.ladder_findings(ladder.written_again(table), "On ten questions: ")
+    sentences = ladder.ladder_findings(ladder.written_again(table), "Ten were written again. ")
     assert sentences[-1] == (
-        "On ten questions: From 'again' to 'whole' these fall clearly: BLEU and Judge alone."
+        "Ten were written again. Answers from the whole call are clearly lower than answers "
+        "written again from the whole call by BLEU and Judge alone."
     )
-    assert ladder.ladder_findings(ladder.ladder_steps(table)[1].assign(clear=False)) == []
+
+
+def test_findings_say_where_no_metric_changes_clearly():
+    table = ladder.written_again(TABLE)
+    table.loc[table["a"] == "whole", "clear"] = False
+    assert ladder.ladder_findings(table)[-1] == (
+        "Answers from the whole call and answers written again from the whole call differ clearly "
+        "by no metric."
+    )
 
 
 def test_the_figure_has_a_panel_a_metric_and_dotted_lines_where_a_step_is_not_clear():
