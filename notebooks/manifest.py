@@ -30,8 +30,8 @@ class Manifest:
         self.content = {
             "changed": {},
             "notebooks": {},
-            **json.loads(self.earlier or "{}"),
             "profile": profile,
+            **json.loads(self.earlier or "{}"),
             "ems": ems.__version__,
             "python": sys.version,
             "packages": {d.name: d.version for d in metadata.distributions()},
@@ -40,10 +40,9 @@ class Manifest:
 
     def made_with(self, notebook: str) -> dict[str, Any] | None:
         """The profile and the changed parameters of the results of a notebook; None without any."""
-        earlier = json.loads(self.earlier or "{}")
-        if notebook not in earlier.get("notebooks", {}):
+        if notebook not in self.content["notebooks"]:
             return None
-        return {"--profile": earlier["profile"], **earlier.get("changed", {}).get(notebook, {})}
+        return {"--profile": self.content["profile"], **self.content["changed"].get(notebook, {})}
 
     def begin(self, notebooks: Iterable[str], changed: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the notes on these notebooks by their changed parameters, which tables name."""

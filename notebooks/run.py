@@ -143,19 +143,20 @@ def _check_folder(run: _Run, manifest: Manifest, profile: str, root: Path) -> No
     The profile's own folder is for the profile as it is. Any other folder is for the profile and
     the changed parameters that a notebook finished with. A rehearsal may replace a rehearsal.
     """
-    is_own = run.folder.resolve() == (root / "runs" / profile).resolve()
-    names: set[str] = set()
+    own = {"--profile": profile}
     for path in run.chosen:
-        now = {"--profile": profile, **run.changed.get(path.stem, {})}
-        before = {"--profile": profile} if is_own else manifest.made_with(path.stem) or now
-        if "--at" not in now.keys() & before.keys():
-            names.update(key for key in {**before, **now} if now.get(key) != before.get(key))
-    if names:
-        raise InputError(
-            f"changed from what {run.folder} is made with: {', '.join(sorted(names))}; it keeps its "
-            "results, so name another folder for this run with --run NAME (where a copy of "
-            "replies.sqlite saves the calls)"
-        )
+        now = {**own, **run.changed.get(path.stem, {})}
+        before = manifest.made_with(path.stem) or now
+        if run.folder.resolve() == (root / "runs" / profile).resolve():
+            before = own
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        if names and not ("--at" in before and "--at" in now):
+            raise InputError(
+                f"changed from what {run.folder} is made with: {', '.join(names)}; it keeps its "
+                "results, so name another folder for this run with --run NAME (where a copy of "
+                "replies.sqlite saves the calls)"
+            )
+    manifest.content["profile"] = profile
 
 
 def _waves(paths: Sequence[Path]) -> Iterator[list[Path]]:

@@ -217,7 +217,7 @@ def test_other_parameters_need_a_folder_of_their_own(played):
         run(given={"N": 2})
     with refused("made with: N;"):
         run(given={"N": 2, "RUN": str(root / "runs" / "p")})
-    with refused("made with: --at, JUDGE.mode;"):
+    with refused("made with: JUDGE.mode, --at;"):
         run(given={"JUDGE.mode": "live", "RUN": "runs/p"}, at=AT)
     assert not (root / "runs").exists()
     assert run(given={"N": 1}) == ["01", "02", "03", "04"]  # the profile's own value
@@ -234,7 +234,7 @@ def test_a_named_folder_keeps_the_parameters_that_its_notebooks_finished_with(pl
         run(only=["01"], given={"RUN": "runs/nine"})  # the profile's own value
     with refused("made with: NAMES;"):
         run(only=["02", "03"], given={**nine, "NAMES": ["AAPL"]})
-    with refused("made with: --at, JUDGE.mode;"):
+    with refused("made with: JUDGE.mode, --at;"):
         run(only=["01"], given={**nine, "JUDGE.mode": "live"}, at=AT)
     (root / "profiles" / "other.yaml").write_text("common: {}")
     with refused("made with: --profile;"):

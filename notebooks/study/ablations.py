@@ -70,19 +70,13 @@ def _of_one_part(frame: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(metric="", part="")
 
 
-def setting_of(frame: pd.DataFrame, name: str) -> str:
-    """What the signature of a frame of values says of a stage, such as extract or score."""
-    signature = _of_one_part(frame)["signature"].iat[0]
-    settings = dict(part.split(":", 1) for part in signature.split("|"))
-    return settings[name]
-
-
 def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Sentences about tables of `change_table`, by the name of the change.
 
     They say for each change which means move clearly, and how far, or that none does and how far
-    the means move at most, and for which systems not all questions count. The last one says in how many changes the order of the means stays the same; a
-    table of one system has no order and is not counted.
+    one moves at most, and for which systems not all questions count. The last one says in how many
+    changes the order of the means stays the same; a table of one system has no order and is not
+    counted.
     """
     sentences = []
     for change, table in tables.items():

@@ -215,14 +215,14 @@ def people_findings(shown: pd.DataFrame, differences: pd.DataFrame) -> list[str]
     has rows of `pair_agreement` and `answer_agreement` against the judge alone, with the column
     set.
     """
-    measures = dict(zip(shown["set"], shown["measure"], strict=True))
-    values = shown.pivot(index="metric", columns="set", values="value")[shown["set"].unique()]
+    values = shown.pivot(index="metric", columns=["set", "measure"], values="value")
+    values = values[shown["set"].unique()]
     values = values.drop(index=[ANNOTATOR, SYSTEM, "length"], errors="ignore")
     best = values.idxmax()
     sentences = []
     for metric, sets in best.groupby(best, sort=False):
         of_metric = values.loc[metric]
-        numbers = [f"{measures[name]} {of_metric[name]:.2f} on {name}" for name in sets.index]
+        numbers = [f"{name[1]} {of_metric[name]:.2f} on {name[0]}" for name in sets.index]
         sentences.append(
             f"{metric} agrees best with people on {len(numbers)} of the {of_metric.count()} sets "
             f"that it has a value for: {series(numbers)}."

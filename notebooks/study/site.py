@@ -33,7 +33,10 @@ _INTRODUCTION = (
     "the answer, and the pair is scored ([arXiv:2503.16575](https://arxiv.org/abs/2503.16575))."
 )
 # The notebooks of `MAIN` read committed texts, answers and labels.
-_OF_THE_KIT = "These findings are about texts, answers and labels of the kit, whichever texts a run evaluates:"
+_OF_THE_KIT = (
+    "These findings are about texts, answers and labels of the kit, whichever texts a run "
+    "evaluates:"
+)
 _NAME_IN_CODE = re.compile(r'\\"([\w.-]+\.(?:csv|png))\\"')  # quoted, in the JSON of a notebook
 _NAVIGATION = """
 ```{toctree}
