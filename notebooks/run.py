@@ -121,6 +121,8 @@ def run_profile(
     manifest = Manifest(run.folder, profile, root)
     _check_folder(run, manifest, profile, root)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # two kernels with a core each
+    if not sys.stderr.isatty():
+        os.environ["TQDM_DISABLE"] = "1"  # of the kernels: no progress bar in a file
     (run.folder / "notebooks").mkdir(parents=True, exist_ok=True)
     try:
         for wave in _waves(run.chosen):

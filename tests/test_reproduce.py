@@ -391,6 +391,12 @@ def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
 
 
 @runs_notebooks
+def test_a_kernel_whose_messages_go_to_a_file_draws_no_progress_bar(tmp_path):
+    source = "from ems.terminal import progress_bar\nassert progress_bar('asking', 3).disable"
+    runner.run_profile("p", root=project(tmp_path, _01_a=[PARAMETERS, source]))
+
+
+@runs_notebooks
 def test_ctrl_c_ends_the_command_and_the_kernel(tmp_path):
     write_pid = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))"
     source = f"import os, time\n{write_pid}\ntime.sleep(300)"
