@@ -49,7 +49,7 @@ class Manifest:
         for name in notebooks:
             self.content["notebooks"].pop(name, None)
             self.content["changed"].pop(name, None)
-            if name in changed:
+            if changed[name]:
                 self.content["changed"][name] = changed[name]
         self.write()
 

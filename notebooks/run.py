@@ -91,8 +91,7 @@ def _selected(profile: str, only: Sequence[str], given: Parameters, root: Path, 
         differs = differing(given, values[path], unchanged[path])
         if at and ask_at(at, values[path]):
             differs["--at"] = at
-        if differs:
-            changed[path.stem] = differs
+        changed[path.stem] = differs
     return _Run(root / given["RUN"], values, chosen, changed)
 
 
@@ -147,7 +146,7 @@ def _check_folder(run: _Run, manifest: Manifest, profile: str, root: Path) -> No
     """
     own = {"--profile": profile}
     for path in run.chosen:
-        now = {**own, **run.changed.get(path.stem, {})}
+        now = {**own, **run.changed[path.stem]}
         before = manifest.made_with(path.stem) or now
         if run.folder.resolve() == (root / "runs" / profile).resolve():
             before = own

@@ -109,10 +109,11 @@ def ladder_findings(steps: pd.DataFrame, where: str = "") -> list[str]:
     sentences = []
     for (b, a), rows in steps.groupby(["b", "a"], sort=False):
         answers, others = _ANSWERS[a].capitalize(), _ANSWERS[b]
-        if not rows["clear"].any():
+        clear = rows[rows["clear"]]
+        if clear.empty:
             sentences.append(f"{where}{answers} and {others} differ clearly by no metric.")
-        for word, side in (("higher", rows["difference"] > 0), ("lower", rows["difference"] < 0)):
-            metrics = list(rows.loc[side & rows["clear"], "metric"])
+        for word, side in (("higher", clear["difference"] > 0), ("lower", clear["difference"] < 0)):
+            metrics = list(clear.loc[side, "metric"])
             names = series(metrics)
             if len(metrics) == len(rows):
                 names = f"all {len(rows)} metrics"

@@ -69,19 +69,18 @@ _SPHINX = {
 def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
     """The start page of a run as Markdown: the main findings, Table 1, and each notebook in short.
 
-    Changed parameters, and that a run is a rehearsal, stand under the title.
-
-    `notebooks` is the folder of the notebooks that it links, `page` the address of one, with {} for
-    its name, and `files` the address of the run's folder. A notebook is shown by its first finding,
-    a figure and the tables that it has written. Of Table 1 each metric has one row, its F1 or its
-    only score. Those of `FILES` that the run lacks are named.
+    Changed parameters, and that a run is a rehearsal, stand under the title. `notebooks` is the
+    folder of the notebooks that it links, `page` the address of one, with {} for its name, and
+    `files` the address of the run's folder. A notebook is shown by its first finding, a figure and
+    the tables that it has written. Of Table 1 each metric has one row, its F1 or its only score.
+    Those of `FILES` that the run lacks are named.
     """
     main, picture, rest = [], [], []
     for path in sorted(notebooks.glob("*.ipynb")):
         address = page.format(path.stem)
         rest.append(f"**[{_title(path)}]({address})**")
         finding = _text_of(run / "findings" / f"{path.stem}.md").partition("\n")[0]
-        finding = _plain(finding.removeprefix("- "))
+        finding = finding.removeprefix("- ").replace("<", "&lt;")  # a model's name is no HTML
         names = dict.fromkeys(_NAME_IN_CODE.findall(read_text(path)))
         # An image that is a link to the notebook.
         images = [
@@ -97,7 +96,7 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
     if not run.exists():
         return "\n\n".join(["# No run yet: `make reproduce`", *rest])
     notes = " ".join(f"{note}." for note in changes_of(run))
-    top = [f"# Run {run.name}: what was found", _plain(notes), _INTRODUCTION]
+    top = [f"# Run {run.name}: what was found", notes, _INTRODUCTION]
     if main:
         top += [_OF_THE_KIT, "\n".join(main)]
     top += picture
@@ -107,11 +106,6 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
         top += ["## Table 1", re.sub(r".* \| (?:Precision|Recall) \| .*\n", "", table)]
     links = ", ".join(_links(run, FILES, files))
     return "\n\n".join([*top, links, "## Notebooks", *rest])
-
-
-def _plain(text: str) -> str:
-    """A text in which a name, of a model or in a parameter, is no HTML."""
-    return text.replace("<", "&lt;")
 
 
 def _title(path: Path) -> str:

@@ -154,8 +154,8 @@ def test_what_a_run_lacks_is_named_and_not_linked(run):
     ("changed", "first"),
     [
         (
-            {"01_dataset": {"MODELS": ["<m>"]}},
-            "Changed from the profile: MODELS ['&lt;m>'] (notebook 01).\n",
+            {"01_dataset": {"MODELS": ["m"]}},
+            "Changed from the profile: MODELS ['m'] (notebook 01).\n",
         ),
         (
             {"01_dataset": {"LIMIT": 1}, "03_ems": {"--at": "http://127.0.0.1:1/v1", "LIMIT": 1}},
