@@ -118,5 +118,5 @@ def ladder_findings(steps: pd.DataFrame, where: str = "") -> list[str]:
             if len(metrics) == len(rows):
                 names = f"all {len(rows)} metrics"
             if names:
-                sentences.append(f"{where}{answers} are clearly {word} than {others} by {names}.")
+                sentences.append(f"{where}{answers} score clearly {word} than {others} by {names}.")
     return sentences

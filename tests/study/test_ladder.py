@@ -210,11 +210,11 @@ def test_findings_name_what_rises_and_what_falls_clearly_at_each_step():
     falling = {**RISING, "a quarter": 0.05, "again": 0.9}
     table = scores_of({"BLEU": FLAT, "EMS(LLM)": RISING, "Judge alone": falling}, again=["again"])
     assert ladder.ladder_findings(ladder.ladder_steps(table)[1]) == [
-        "Answers from a quarter of the call are clearly higher than answers from memory by BLEU "
+        "Answers from a quarter of the call score clearly higher than answers from memory by BLEU "
         "and EMS(LLM).",
-        "Answers from a quarter of the call are clearly lower than answers from memory by Judge "
+        "Answers from a quarter of the call score clearly lower than answers from memory by Judge "
         "alone.",
-        "Answers from a half of the call are clearly higher than answers from a quarter of the "
+        "Answers from a half of the call score clearly higher than answers from a quarter of the "
         "call by EMS(LLM) and Judge alone.",
         "Answers from the whole call are clearly higher than answers from a half of the call by "
         "all 3 metrics.",
