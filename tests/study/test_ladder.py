@@ -216,12 +216,12 @@ def test_findings_name_what_rises_and_what_falls_clearly_at_each_step():
         "alone.",
         "Answers from a half of the call score clearly higher than answers from a quarter of the "
         "call by EMS(LLM) and Judge alone.",
-        "Answers from the whole call are clearly higher than answers from a half of the call by "
+        "Answers from the whole call score clearly higher than answers from a half of the call by "
         "all 3 metrics.",
     ]
     sentences = ladder.ladder_findings(ladder.written_again(table), "Ten were written again. ")
     assert sentences[-1] == (
-        "Ten were written again. Answers from the whole call are clearly lower than answers "
+        "Ten were written again. Answers from the whole call score clearly lower than answers "
         "written again from the whole call by BLEU and Judge alone."
     )
 
