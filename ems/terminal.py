@@ -51,9 +51,11 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 def progress_bar(text: str, total: int | None) -> Any:
     """A progress bar on stderr, for what takes longer than five seconds.
 
-    There is none without a text, and none where stderr is a file or a pipe.
+    There is none without a text, none where stderr is a file or a pipe, and none in a notebook
+    where TQDM_DISABLE is set.
     """
     from tqdm import tqdm
 
-    is_watched = "ipykernel" in sys.modules or sys.stderr.isatty()
-    return tqdm(desc=text, total=total, disable=not (text and is_watched), delay=5)
+    if text and ("ipykernel" in sys.modules or sys.stderr.isatty()):
+        return tqdm(desc=text, total=total, delay=5)
+    return tqdm(disable=True)

@@ -30,20 +30,26 @@ class Manifest:
         self.content = {
             "changed": {},
             "notebooks": {},
-            **json.loads(self.earlier or "{}"),
             "profile": profile,
+            **json.loads(self.earlier or "{}"),
             "ems": ems.__version__,
             "python": sys.version,
             "packages": {d.name: d.version for d in metadata.distributions()},
             "sources_sha256": _hash(sorted(code)),
         }
 
+    def made_with(self, notebook: str) -> dict[str, Any] | None:
+        """The profile and the changed parameters of the results of a notebook; None without any."""
+        if notebook not in self.content["notebooks"]:
+            return None
+        return {"--profile": self.content["profile"], **self.content["changed"].get(notebook, {})}
+
     def begin(self, notebooks: Iterable[str], changed: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the notes on these notebooks by their changed parameters, which tables name."""
         for name in notebooks:
             self.content["notebooks"].pop(name, None)
             self.content["changed"].pop(name, None)
-            if name in changed:
+            if changed[name]:
                 self.content["changed"][name] = changed[name]
         self.write()
 

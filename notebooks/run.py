@@ -1,7 +1,8 @@
 """Run the notebooks of a profile with papermill, with strict parameters; `ems reproduce` starts it.
 
 `profiles.py` says which parameters a notebook gets. The folder runs/<profile> belongs to the
-profile: a run with other parameters needs a folder of another name.
+profile, and any other folder to the parameters that it was made with: a run with other parameters
+needs a folder of another name.
 """
 
 from __future__ import annotations
@@ -90,8 +91,7 @@ def _selected(profile: str, only: Sequence[str], given: Parameters, root: Path, 
         differs = differing(given, values[path], unchanged[path])
         if at and ask_at(at, values[path]):
             differs["--at"] = at
-        if differs:
-            changed[path.stem] = differs
+        changed[path.stem] = differs
     return _Run(root / given["RUN"], values, chosen, changed)
 
 
@@ -111,15 +111,17 @@ def run_profile(
 
     `root` is the project's folder. The parameter RUN in `given` is the run's folder, by default
     runs/<profile>; at the address `at` all models are asked, without a key. InputError for a failed
-    cell, and for parameters that differ from the profile's in the profile's own folder. What a
-    judge replied before a failure is in the run's store. A run that fails before it has changed a
-    result of an earlier one leaves the manifest of that one as it was. The whole default profile,
-    with no parameter changed, refreshes figures/ of the project.
+    cell, and for other parameters than those of the results in the folder: see `_check_folder`.
+    What a judge replied before a failure is in the run's store. A run that fails before it has
+    changed a result of an earlier one leaves the manifest of that one as it was. The whole default
+    profile, with no parameter changed, refreshes figures/ of the project.
     """
     run = _selected(profile, only, given or {}, root, at)
-    _check_folder(run, root / "runs" / profile)
     manifest = Manifest(run.folder, profile, root)
+    _check_folder(run, manifest, profile, root)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # two kernels with a core each
+    if not sys.stderr.isatty():
+        os.environ["TQDM_DISABLE"] = "1"  # of the kernels: no progress bar in a file
     (run.folder / "notebooks").mkdir(parents=True, exist_ok=True)
     try:
         for wave in _waves(run.chosen):
@@ -136,15 +138,26 @@ def run_profile(
     return run.folder
 
 
-def _check_folder(run: _Run, own: Path) -> None:
-    """InputError where changed parameters would be written to the profile's own folder."""
-    if run.changed and run.folder.resolve() == own.resolve():
-        names: set[str] = set()
-        names.update(*run.changed.values())
-        raise InputError(
-            f"changed from the profile {own.name}: {', '.join(sorted(names))}; {own} keeps the "
-            "results of the profile as it is, so name another folder for this run with --run NAME"
-        )
+def _check_folder(run: _Run, manifest: Manifest, profile: str, root: Path) -> None:
+    """InputError where a notebook would replace its results by those of other parameters.
+
+    The profile's own folder is for the profile as it is. Any other folder is for the profile and
+    the changed parameters that a notebook finished with. A rehearsal may replace a rehearsal.
+    """
+    own = {"--profile": profile}
+    for path in run.chosen:
+        now = {**own, **run.changed[path.stem]}
+        before = manifest.made_with(path.stem) or now
+        if run.folder.resolve() == (root / "runs" / profile).resolve():
+            before = own
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        if names and not ("--at" in before and "--at" in now):
+            raise InputError(
+                f"changed from what {run.folder} is made with: {', '.join(names)}; it keeps its "
+                "results, so name another folder for this run with --run NAME (where a copy of "
+                "replies.sqlite saves the calls)"
+            )
+    manifest.content["profile"] = profile
 
 
 def _waves(paths: Sequence[Path]) -> Iterator[list[Path]]:

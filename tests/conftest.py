@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tqdm  # noqa: F401  A run of notebooks switches off the bars of what imports it later.
 
 ROOT = Path(__file__).resolve().parent.parent
 # A shell starts programs in the background with Ctrl-C ignored, and the programs that the tests

@@ -3,6 +3,7 @@
 import gzip
 import math
 import os
+import sys
 import threading
 
 import pytest
@@ -156,6 +157,8 @@ def test_progress_is_drawn_for_who_watches(monkeypatch):
         with terminal.progress_bar(text, 3) as bar:
             return not bar.disable
 
+    # Tests that run notebooks import ipykernel.
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     assert not drawn("reading")  # stderr is captured here: a file
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert drawn("reading")

@@ -113,6 +113,11 @@ def test_the_notebooks_of_a_run_and_a_failure_among_them(played):
     assert not (folder / "03_c.ipynb").exists()
 
 
+# In the folder of a rehearsal another one, with other parameters, may run.
+REHEARSED = {"RUN": "runs/x", "JUDGE.mode": "live"}
+AT = "http://127.0.0.1:1/v1"
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [({"N": 0}, InputError), ({"NAMES": ["x"]}, KeyboardInterrupt)],
@@ -123,28 +128,30 @@ def test_a_run_that_fails_before_it_changes_a_result_leaves_the_earlier_one_whol
 ):
     root, run = played
     folder = root / "runs" / "x"
-    run(given={"RUN": "runs/x"})
+    run(given=REHEARSED, at=AT)
     earlier = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(error):
-        run(only=["02"], given={**given, "RUN": "runs/x"})
+        run(only=["02"], given={**given, **REHEARSED}, at=AT)
     assert {path: path.read_bytes() for path in earlier} == earlier
     (folder / "02_b.ipynb").unlink()
-    run(only=["02"], given={"N": 3, "RUN": "runs/x"})
+    run(only=["02"], given={"N": 3, **REHEARSED}, at=AT)
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["changed"] == {"02_b": {"N": 3}}
+    unchanged = {"JUDGE.mode": "live", "--at": AT}
+    assert manifest["changed"] == {
+        **dict.fromkeys(["01_a", "03_c", "04_d"], unchanged),
+        "02_b": {"N": 3, **unchanged},
+    }
 
 
 def test_a_run_that_fails_after_it_changed_a_result_has_a_manifest_of_what_is_there(played):
     root, run = played
-    run(given={"N": 5, "RUN": "runs/x"})
+    run(given={"N": 5, **REHEARSED}, at=AT)
     with pytest.raises(InputError, match="broken"):
-        run(given={"N": 0, "RUN": "runs/x"})
+        run(given={"N": 0, **REHEARSED}, at=AT)
     manifest = json.loads((root / "runs" / "x" / "manifest.json").read_text())
     # 04 did not begin: its table is the earlier one.
-    assert manifest["changed"] == {
-        **dict.fromkeys(["01_a", "02_b", "03_c"], {"N": 0}),
-        "04_d": {"N": 5},
-    }
+    numbers = {name: changed["N"] for name, changed in manifest["changed"].items()}
+    assert numbers == {**dict.fromkeys(["01_a", "02_b", "03_c"], 0), "04_d": 5}
     assert set(manifest["notebooks"]) == {"01_a", "03_c", "04_d"}
 
 
@@ -191,24 +198,51 @@ def test_the_manifest_says_before_a_notebook_runs_which_parameters_were_changed(
         changed.append(json.loads((root / values["RUN"] / "manifest.json").read_text())["changed"])
 
     monkeypatch.setattr(runner, "_execute", execute)
-    run(only=["01"], given={"N": 2, "JUDGE.mode": "replay", "RUN": "runs/x"})
+    run(only=["01"], given={"N": 2, "JUDGE.seed": None, **REHEARSED}, at=AT)
     run(only=["02"], given={"N": 1, "JUDGE.seed": 3, "RUN": "runs/x"})
-    run(only=["01"], given={"RUN": "runs/x"})
+    run(only=["01"], given=REHEARSED, at=AT)
     # What is as in the profile was not changed; a notebook that ran again replaces its own entry.
-    seed = {"JUDGE.seed": 3}
-    assert changed == [{"01_a": {"N": 2}}, {"01_a": {"N": 2}, "02_b": seed}, {"02_b": seed}]
+    first = {"N": 2, "JUDGE.seed": None, "JUDGE.mode": "live", "--at": AT}
+    seed, again = {"JUDGE.seed": 3}, {"JUDGE.mode": "live", "--at": AT}
+    assert changed == [
+        {"01_a": first},
+        {"01_a": first, "02_b": seed},
+        {"01_a": again, "02_b": seed},
+    ]
 
 
 def test_other_parameters_need_a_folder_of_their_own(played):
     root, run = played
-    with refused("changed from the profile p: N;", "name another folder for this run"):
+    with refused("runs/p is made with: N;", "name another folder for this run"):
         run(given={"N": 2})
-    with refused("profile p: N;"):
+    with refused("made with: N;"):
         run(given={"N": 2, "RUN": str(root / "runs" / "p")})
-    with refused("profile p: --at, JUDGE.mode;"):
-        run(given={"JUDGE.mode": "live", "RUN": "runs/p"}, at="http://127.0.0.1:1/v1")
+    with refused("made with: JUDGE.mode, --at;"):
+        run(given={"JUDGE.mode": "live", "RUN": "runs/p"}, at=AT)
     assert not (root / "runs").exists()
     assert run(given={"N": 1}) == ["01", "02", "03", "04"]  # the profile's own value
+
+
+def test_a_named_folder_keeps_the_parameters_that_its_notebooks_finished_with(played):
+    root, run = played
+    nine = {"N": 9, "RUN": "runs/nine"}
+    run(only=["01", "02"], given=nine)
+    kept = (root / "runs" / "nine" / "manifest.json").read_bytes()
+    with refused("runs/nine is made with: N;", "name another folder for this run"):
+        run(only=["02"], given={**nine, "N": 2})
+    with refused("made with: N;"):
+        run(only=["01"], given={"RUN": "runs/nine"})  # the profile's own value
+    with refused("made with: NAMES;"):
+        run(only=["02", "03"], given={**nine, "NAMES": ["AAPL"]})
+    with refused("made with: JUDGE.mode, --at;"):
+        run(only=["01"], given={**nine, "JUDGE.mode": "live"}, at=AT)
+    (root / "profiles" / "other.yaml").write_text("common: {}")
+    with refused("made with: --profile;"):
+        run("other", only=["01"], given=nine)
+    assert (root / "runs" / "nine" / "manifest.json").read_bytes() == kept
+    assert run(given=nine) == ["01", "02", "03", "04"]
+    # A notebook that has not finished there may get any parameter.
+    assert run(only=["10"], given={**nine, "N": 3}) == ["10"]
 
 
 @pytest.mark.parametrize(
@@ -354,6 +388,12 @@ def test_a_failing_cell_is_named_once(run, source, words, tmp_path):
             given={"JUDGE.mode": "live", "RUN": "runs/live"},
             root=project(tmp_path, _01_a=[PARAMETERS, source]),
         )
+
+
+@runs_notebooks
+def test_a_kernel_whose_messages_go_to_a_file_draws_no_progress_bar(tmp_path):
+    source = "from ems.terminal import progress_bar\nassert progress_bar('asking', 3).disable"
+    runner.run_profile("p", root=project(tmp_path, _01_a=[PARAMETERS, source]))
 
 
 @runs_notebooks

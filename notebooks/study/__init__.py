@@ -162,12 +162,22 @@ def notebook_of(metric: str) -> int:
 
 
 def run_notes(run: Path, values: pd.DataFrame) -> list[str]:
-    """What stands under a table of these values: changed parameters, and values not made again.
+    """What stands under a table of these values: `changes_of`, and values not made again.
 
-    A run whose models were all asked at one address (`--at`) is a rehearsal.
+    `values` has the columns metric and signature.
+    """
+    notes = changes_of(run)
+    committed = values[values["signature"].str.contains(COMMITTED_MARK, regex=False)]
+    if len(committed):
+        metrics = ", ".join(committed["metric"].unique())
+        notes.append(f"Not run again, committed values of the same answers: {metrics}")
+    return notes
 
-    The parameters that a run has changed are in its manifest.json. `values` has the columns metric
-    and signature.
+
+def changes_of(run: Path) -> list[str]:
+    """A note on each parameter that a run has changed, from its manifest.json.
+
+    A run whose models were all asked at one address (`--at`) is a rehearsal: this stands first.
     """
     path = run / "manifest.json"
     changed = json.loads(read_text(path)).get("changed", {}) if path.is_file() else {}
@@ -178,14 +188,8 @@ def run_notes(run: Path, values: pd.DataFrame) -> list[str]:
     notes = []
     if any("--at" in parameters for parameters in changed.values()):
         notes.append("A rehearsal: the values mean nothing")
-    notes += [
-        f"Changed from the profile: {setting} (notebook {', '.join(numbers)})"
-        for setting, numbers in notebooks.items()
-    ]
-    committed = values[values["signature"].str.contains(COMMITTED_MARK, regex=False)]
-    if len(committed):
-        metrics = ", ".join(committed["metric"].unique())
-        notes.append(f"Not run again, committed values of the same answers: {metrics}")
+    for setting, numbers in notebooks.items():
+        notes.append(f"Changed from the profile: {setting} (notebook {', '.join(numbers)})")
     return notes
 
 

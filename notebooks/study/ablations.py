@@ -73,9 +73,10 @@ def _of_one_part(frame: pd.DataFrame) -> pd.DataFrame:
 def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Sentences about tables of `change_table`, by the name of the change.
 
-    They say for each change which means move clearly, and how far, and for which systems not all
-    questions count. The last one says in how many changes the order of the means stays the same; a
-    table of one system has no order and is not counted.
+    They say for each change which means move clearly, and how far, or that none does and how far
+    one moves at most, and for which systems not all questions count. The last one says in how many
+    changes the order of the means stays the same; a table of one system has no order and is not
+    counted.
     """
     sentences = []
     for change, table in tables.items():
@@ -83,6 +84,10 @@ def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
         moved = [f"{name} ({difference:+.3f})" for name, difference in clear.items()]
         if moved:
             sentences.append(f"{change}: the mean changes clearly for {series(moved)}.")
+        elif table["difference"].notna().any():
+            tested = "clearly, and none " if table["ci_low"].notna().any() else ""
+            most = table["difference"].abs().max()
+            sentences.append(f"{change}: no mean changes {tested}by more than {most:.3f}.")
         partial = table[table["n"] < table["of"]]
         for (n, of), rows in partial.groupby(["n", "of"], sort=False):
             names = series(list(rows.index))

@@ -211,19 +211,21 @@ def contradicted_edits(labels: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFra
 def people_findings(shown: pd.DataFrame, differences: pd.DataFrame) -> list[str]:
     """Sentences: which metric is highest on which sets, and what is clearly not as high as a judge.
 
-    `shown` has a row for each metric and set (columns metric, set, value). `differences` has rows
-    of `pair_agreement` and `answer_agreement` against the judge alone, with the column set.
+    `shown` has a row for each metric and set (columns metric, set, measure, value). `differences`
+    has rows of `pair_agreement` and `answer_agreement` against the judge alone, with the column
+    set.
     """
-    values = shown.pivot(index="metric", columns="set", values="value")[shown["set"].unique()]
+    values = shown.pivot(index="metric", columns=["set", "measure"], values="value")
+    values = values[shown["set"].unique()]
     values = values.drop(index=[ANNOTATOR, SYSTEM, "length"], errors="ignore")
     best = values.idxmax()
     sentences = []
     for metric, sets in best.groupby(best, sort=False):
         of_metric = values.loc[metric]
-        numbers = [f"{of_metric[name]:.2f} on {name}" for name in sets.index]
+        numbers = [f"{name[1]} {of_metric[name]:.2f} on {name[0]}" for name in sets.index]
         sentences.append(
-            f"{metric} is highest on {len(numbers)} of the {of_metric.count()} sets that it has "
-            f"a value for: {series(numbers)}."
+            f"{metric} agrees best with people on {len(numbers)} of the {of_metric.count()} sets "
+            f"that it has a value for: {series(numbers)}."
         )
     below = differences[differences["clear"] == "below"]
     for metric, rows in below.groupby("metric", sort=False):

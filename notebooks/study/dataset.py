@@ -188,8 +188,9 @@ def _prompts(name: str) -> Prompts:
         return Prompts.named(name)
     except InputError as error:
         raise InputError(
-            f"{error}. `python notebooks/study/paper_prompts.py FILE.txt` makes the set of the "
-            "paper, whose profile also needs the calls: data/README.md (The transcripts)"
+            f"WRITING.prompts: {error}. `python notebooks/study/paper_prompts.py FILE.txt` makes "
+            "the set of the paper, whose profile also needs the calls: data/README.md (The "
+            "transcripts)"
         ) from None
 
 

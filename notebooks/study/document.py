@@ -15,6 +15,7 @@ import pandas as pd
 
 from ems.analysis.findings import series
 from ems.analysis.frames import of_rows
+from ems.analysis.labels import kappa
 from ems.analysis.stats import mean_over
 from ems.analysis.tables import with_interval
 from ems.io import read_text
@@ -177,21 +178,23 @@ def by_model(results: Sequence[EMSResult], metric: str) -> pd.DataFrame:
 def support_findings(
     summary: pd.DataFrame, points: pd.DataFrame, names: Mapping[str, str]
 ) -> list[str]:
-    """Sentences: what share of points is supported, and what share of these precision counts.
+    """Sentences: what share of an answer's points is supported, and what precision counts of all.
 
     `summary` is a table of `ems.summarise` of one metric of `by_model`, `points` that of
     `support_table`; `names` has the systems in order, with short names.
     """
     rows = summary.merge(points, on="model").set_index("model").loc[list(names)]
-    shares, unmatched = [], []
+    shares, pooled = [], []
     for name, row in zip(names.values(), rows.to_dict("records"), strict=True):
         mean = with_interval(row["value"], row["ci_low"], row["ci_high"])
         shares.append(f"{mean} for {name}")
-        unmatched.append(f"{row['supported but unmatched']:.2f} for {name}")
+        lost = row["supported but unmatched"]
+        pooled.append(f"{row['supported']:.2f} ({lost:.2f} unmatched) for {name}")
     return [
         f"Of the points of an answer the call supports, on average, {series(shares)}.",
-        "Supported, but matched by no reference point, so that precision gives them nothing, is "
-        f"this share of all points: {series(unmatched)}.",
+        "Over the points of all answers together, where a long answer weighs more, the supported "
+        f"share is {series(pooled)}. Unmatched means that no reference point chose the point, so "
+        "that precision gives it nothing.",
     ]
 
 
@@ -202,19 +205,13 @@ def agreement_of_readings(first: Sequence[EMSResult], second: Sequence[EMSResult
     where both give one label to all points. A point that an answer repeats counts once.
     """
     both = pd.DataFrame({"first": _labels(first), "second": _labels(second)}).dropna()
-    same = (both["first"] == both["second"]).mean()
-    shares = both["first"].value_counts(normalize=True)
-    second_shares = both["second"].value_counts(normalize=True)
-    chance = shares.mul(second_shares, fill_value=0).sum()
-    kappa = (same - chance) / (1 - chance) if chance < 1 else float("nan")
-    return pd.DataFrame(
-        {
-            "answers": [len(second)],
-            "points": [len(both)],
-            "same label": [same],
-            "kappa": [kappa],
-        }
-    )
+    row = {
+        "answers": len(second),
+        "points": len(both),
+        "same label": (both["first"] == both["second"]).mean(),
+        "kappa": kappa(both["first"], both["second"]),
+    }
+    return pd.DataFrame([row])
 
 
 def _labels(results: Sequence[EMSResult]) -> pd.Series:
@@ -274,16 +271,16 @@ def claim_accuracy(claims: pd.DataFrame) -> pd.DataFrame:
     claims, and those of each verdict of the experts. The interval is over filings.
     """
     scored = claims.dropna(subset="label")
-    right = (scored["label"] == "supported") == scored["entailed"]
-    rows = {}
-    verdicts_of = {
-        "all": [True, False],
-        "entailed": [True],
-        "refuted": [False],
+    is_right = (scored["label"] == "supported") == scored["entailed"]
+    scored = scored.assign(right=is_right.astype(float))
+    tables = {
+        "all": scored,
+        "entailed": scored[scored["entailed"]],
+        "refuted": scored[~scored["entailed"]],
     }
-    for name, verdicts in verdicts_of.items():
-        kept = scored["entailed"].isin(verdicts)
-        mean = mean_over(right[kept].astype(float), scored["group"][kept])
+    rows = {}
+    for name, table in tables.items():
+        mean = mean_over(table["right"], table["group"])
         rows[name] = {
             "claims": mean.n,
             "right": mean.value,

@@ -68,8 +68,10 @@ def _model_named(models: Iterable[str], name: str) -> str:
     for model in short:
         if name in (model, short[model]):
             return model
-    hint = did_you_mean(name, [*short, *short.values()])
-    raise InputError(f"EXAMPLE: no answers of {name!r}{hint}; there are {', '.join(short)}")
+    hint = did_you_mean(name, short.values())
+    raise InputError(
+        f"EXAMPLE: no answers of {name!r}{hint}; there are {', '.join(short.values())}"
+    )
 
 
 def browse(results: Sequence[EMSResult]) -> Any:

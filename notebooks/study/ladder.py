@@ -1,6 +1,7 @@
 """A ladder of information: one model answers with nothing, a part, and all of a call.
 
-The answers and their scores are committed; data/README.md says how the answers were written.
+The answers and their scores are committed; data/README.md says how the answers were written, and
+tests/study/test_ladder.py makes the scores again.
 `writing_prompts` gives the prompts for such answers by another model, or of other calls.
 """
 
@@ -11,24 +12,25 @@ from functools import partial
 
 import pandas as pd
 
-import ems
 from ems.analysis.findings import series
-from ems.analysis.frames import METRIC_ORDER, to_frame
-from ems.judge import Judge
-from ems.local.encoder import Encoder
 from ems.prompts import Prompts, sanitized
 from ems.support.passages import cut
 from ems.types import Answer, Triplet
 
-from . import COMMITTED, by_hash
+from . import by_hash
 from .dataset import slots_of
-from .sensitivity import main_values, point_evaluators, whole_text_values
 from .systems import families
 
-BEST = "Large LLM (closed weights)"  # who wrote all answers
 WHOLE, AGAIN = "whole", "again"
 # The share of a call's passages that the writer of each rung's answers read.
 RUNGS = {"no call": 0.0, "a quarter": 0.25, "a half": 0.5, WHOLE: 1.0}
+_ANSWERS = {  # what the answers of a rung are called in sentences
+    "no call": "answers from memory",
+    "a quarter": "answers from a quarter of the call",
+    "a half": "answers from a half of the call",
+    WHOLE: "answers from the whole call",
+    AGAIN: "answers written again from the whole call",
+}
 LENGTH = "between 250 and 450 words"  # how the kit's prompt asks for the length of an answer
 ROW = ["triplet_id", "model", "group"]
 
@@ -73,40 +75,6 @@ def writing_prompts(
             yield {"triplet_id": t.id, "model": model, "text": text, "prompt": prompt}
 
 
-# --- scores ---
-
-
-def ladder_texts() -> tuple[list[Triplet], list[Answer]]:
-    """The fifty triplets, and all answers; a model is the name of a rung, or `AGAIN`."""
-    answers = ems.load_answers(COMMITTED / "ladder_answers.jsonl")
-    for a in ems.load_answers(COMMITTED / "answers.jsonl"):
-        if a.model == BEST:
-            answers.append(Answer(a.triplet_id, WHOLE, a.answer))
-    return ems.load_triplets(COMMITTED / "triplets.jsonl"), answers
-
-
-def ladder_scores(
-    triplets: Sequence[Triplet],
-    answers: Sequence[Answer],
-    judge: Judge,
-    encoder: Encoder | None = None,
-) -> pd.DataFrame:
-    """A row per answer, a column per metric: F1, its only value, or the recall of figures.
-
-    This is data/q3-2024/ladder_scores.csv. EMS has the judge's points and matches with every
-    scorer. Without an encoder BERTScore and EMS(BERTScore) are left out.
-    """
-    evaluators = point_evaluators(judge)
-    if encoder is not None:
-        evaluators["EMS(BERTScore)"] = ems.build(judge, "bertscore", joint=True, encoder=encoder)
-    results = {metric: one.evaluate(triplets, answers) for metric, one in evaluators.items()}
-    frames = [whole_text_values(triplets, answers, encoder), to_frame(results)]
-    values = main_values(pd.concat(frames, ignore_index=True))
-    values = values.replace({"metric": {"ROUGE-L": "ROUGE"}})  # as in Table 1
-    table = values.pivot(index=ROW, columns="metric", values="value").round(6)
-    return table.reindex(columns=METRIC_ORDER).dropna(axis=1, how="all").reset_index()
-
-
 # --- steps ---
 
 
@@ -134,17 +102,21 @@ def _steps(scores: pd.DataFrame, rungs: Sequence[str]) -> tuple[pd.DataFrame, pd
 
 
 def ladder_findings(steps: pd.DataFrame, where: str = "") -> list[str]:
-    """Sentences: which metrics rise clearly at each step, and which fall.
+    """Sentences: by which metrics the answers of a rung are clearly higher, or lower, or none.
 
     `steps` is a table of `ladder_steps` or `written_again`; `where` begins each sentence.
     """
     sentences = []
     for (b, a), rows in steps.groupby(["b", "a"], sort=False):
-        for word, side in (("rise", rows["difference"] > 0), ("fall", rows["difference"] < 0)):
-            metrics = list(rows.loc[side & rows["clear"], "metric"])
+        answers, others = _ANSWERS[a].capitalize(), _ANSWERS[b]
+        clear = rows[rows["clear"]]
+        if clear.empty:
+            sentences.append(f"{where}{answers} and {others} differ clearly by no metric.")
+        for word, side in (("higher", clear["difference"] > 0), ("lower", clear["difference"] < 0)):
+            metrics = list(clear.loc[side, "metric"])
             names = series(metrics)
             if len(metrics) == len(rows):
                 names = f"all {len(rows)} metrics"
             if names:
-                sentences.append(f"{where}From {b!r} to {a!r} these {word} clearly: {names}.")
+                sentences.append(f"{where}{answers} score clearly {word} than {others} by {names}.")
     return sentences

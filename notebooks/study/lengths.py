@@ -34,7 +34,7 @@ def length_findings(words: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
     sentences = [
         f"The run has {len(table)} questions in {words['group'].nunique()} groups and "
         f"{len(words) - len(table)} answers of {len(names)} systems. A reference has "
-        f"{table[REFERENCE].median():.0f} words in the median."
+        f"{table[REFERENCE].mean():.0f} words on average."
     ]
     pairs = ems.paired_table(words, models=[*names, REFERENCE])
     clear = pairs[pairs["clear"] & (pairs["a"] == REFERENCE)]

@@ -92,9 +92,9 @@ def contradiction_findings(
         return []
     most, next_most = means.index[:2]
     return [
-        f"Answers of {names[most]} contradict {100 * means[most]:.1f} % of the reference's points, "
-        f"clearly more than those of {names[next_most]}, which come next with "
-        f"{100 * means[next_most]:.1f} %."
+        f"An answer of {names[most]} contradicts on average {100 * means[most]:.1f} % of the "
+        f"points of its reference, clearly more than one of {names[next_most]}, which comes next "
+        f"with {100 * means[next_most]:.1f} %."
     ]
 
 

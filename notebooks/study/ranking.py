@@ -171,7 +171,8 @@ def findings(ranked: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
         for name in compared["against"].drop_duplicates()
     ]
     sentences = [
-        f"Of {ranked['of'].max():.0f} pairs of systems this share is in the right order, by "
+        f"Of {ranked['of'].max():.0f} pairs of systems a metric's means put this share in the "
+        "right order, which is that of accuracy, the share of right verdicts: "
         f"{series(shares)}. Guessing gives 0.50."
     ]
     clear = compared[compared["clear"]]

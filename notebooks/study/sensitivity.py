@@ -190,7 +190,7 @@ def loss_findings(losses: pd.DataFrame, reworded: pd.DataFrame) -> list[str]:
         if metrics:
             sentences.append(
                 "These metrics put the right text in other words clearly "
-                f"{place} each of the four wrong texts: {metrics}."
+                f"{place} each of the four wrong texts ({', '.join(WRONG)}): {metrics}."
             )
     text = losses.set_index(["metric", "variant"])["text"]
     for metric in ("BLEU", "EMS(LLM)"):

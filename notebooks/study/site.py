@@ -22,7 +22,7 @@ from nbformat import NotebookNode
 from ems.analysis.findings import series
 from ems.io import read_text, write_file
 
-from . import ROOT
+from . import ROOT, changes_of
 
 LAB_RUN = "runs/lab"  # what Lab's copies of the notebooks write
 # The notebooks whose first findings begin the start page; the first picture is the first one's.
@@ -30,9 +30,12 @@ MAIN = ("04_scaling", "06_human_correlation", "07_sensitivity")
 FILES = ["report.html", "table1.csv", "table1.md", "table1.tex", "manifest.json"]
 _INTRODUCTION = (
     "EMS scores a long answer by its points: each point of a reference is matched with a point of "
-    "the answer, and the pair is scored ([arXiv:2503.16575](https://arxiv.org/abs/2503.16575)). "
-    "This run computes it for several systems, and compares it and other metrics with people's "
-    "labels."
+    "the answer, and the pair is scored ([arXiv:2503.16575](https://arxiv.org/abs/2503.16575))."
+)
+# The notebooks of `MAIN` read committed texts, answers and labels.
+_OF_THE_KIT = (
+    "These findings are about texts, answers and labels of the kit, whichever texts a run "
+    "evaluates:"
 )
 _NAME_IN_CODE = re.compile(r'\\"([\w.-]+\.(?:csv|png))\\"')  # quoted, in the JSON of a notebook
 _NAVIGATION = """
@@ -66,10 +69,11 @@ _SPHINX = {
 def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
     """The start page of a run as Markdown: the main findings, Table 1, and each notebook in short.
 
-    `notebooks` is the folder of the notebooks that it links, `page` the address of one, with {} for
-    its name, and `files` the address of the run's folder. A notebook is shown by its first finding,
-    a figure and the tables that it has written. Of Table 1 each metric has one row, its F1 or its
-    only score. Those of `FILES` that the run lacks are named.
+    Changed parameters, and that a run is a rehearsal, stand under the title. `notebooks` is the
+    folder of the notebooks that it links, `page` the address of one, with {} for its name, and
+    `files` the address of the run's folder. A notebook is shown by its first finding, a figure and
+    the tables that it has written. Of Table 1 each metric has one row, its F1 or its only score.
+    Those of `FILES` that the run lacks are named.
     """
     main, picture, rest = [], [], []
     for path in sorted(notebooks.glob("*.ipynb")):
@@ -91,12 +95,17 @@ def start_page(run: Path, notebooks: Path, page: str, files: str = ".") -> str:
         rest += [*images[:1], ", ".join(_links(run, names, files))]
     if not run.exists():
         return "\n\n".join(["# No run yet: `make reproduce`", *rest])
-    table = re.sub(r".* \| (?:Precision|Recall) \| .*\n", "", _text_of(run / "table1.md"))
+    notes = " ".join(f"{note}." for note in changes_of(run))
+    top = [f"# Run {run.name}: what was found", notes, _INTRODUCTION]
+    if main:
+        top += [_OF_THE_KIT, "\n".join(main)]
+    top += picture
+    if absent := series([name for name in FILES if not (run / name).is_file()]):
+        top.append(f"This run lacks {absent}.")
+    if table := _text_of(run / "table1.md"):
+        top += ["## Table 1", re.sub(r".* \| (?:Precision|Recall) \| .*\n", "", table)]
     links = ", ".join(_links(run, FILES, files))
-    absent = series([name for name in FILES if not (run / name).is_file()])
-    top = [f"# Run {run.name}: what was found", _INTRODUCTION, "\n".join(main), *picture]
-    lacks = f"This run lacks {absent}." if absent else ""
-    return "\n\n".join([*top, lacks, "## Table 1", table, links, "## Notebooks", *rest])
+    return "\n\n".join([*top, links, "## Notebooks", *rest])
 
 
 def _title(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from math import isnan, nan
 from types import SimpleNamespace
 
@@ -113,6 +114,7 @@ def test_findings_say_which_means_move_clearly_and_whether_the_order_stays():
     assert change_findings(tables) == [
         "Lower: the mean changes clearly for Small (-0.100) and Large (-0.200).",
         "Mixed: the mean changes clearly for Small (+0.100) and Large (-0.100).",
+        "Same: no mean changes clearly, and none by more than 0.000.",
         "The order of the systems' means stays the same in 3 of 3 changes.",
     ]
     tables["Turned"] = change_table(before, frame({"s": 0.6, "l": 0.5}), NAMES)
@@ -162,7 +164,14 @@ def test_the_five_changes_in_a_replay(tmp_path):
     assert large.n.tolist() == [50, 50, 50, 45, 50]
     assert set(table.of) == {50}
     findings = (tmp_path / "findings" / f"{NOTEBOOK}.md").read_text(encoding="utf-8")
-    assert "ROUGE-2 in the place of ROUGE-L: the mean changes clearly for " in findings
+    for name in (
+        "Scorer rouge2:stemmed",
+        "Answers of 100 words at most",
+        "Points by rules:sentence,2 a point",
+        "Recall by recall_by_length",
+    ):
+        assert re.search(f"- {name}: (the|no) mean changes clearly", findings)
+    assert "Without AAPL: no mean changes by more than 0.005." in findings
     assert "Without AAPL: 45 of 50 questions count for SmolLM2 135M, " in findings
     executed = json.loads((tmp_path / path.name).read_text(encoding="utf-8"))["cells"]
     first = next(cell["outputs"][0] for cell in executed if cell.get("outputs"))

@@ -291,6 +291,7 @@ def test_findings_about_people_say_which_metric_is_highest_and_what_is_clearly_b
     rows = [("M", "two", 0.5), ("J", "two", 0.7), ("M", "one", 0.8), ("J", "one", 0.9)]
     rows += [("M", "three", 0.6), (agreement.SYSTEM, "one", 0.99)]
     shown = pd.DataFrame(rows, columns=["metric", "set", "value"])
+    shown["measure"] = shown["set"].map({"two": "Spearman", "one": "AUC", "three": "AUC"})
     differences = pd.DataFrame(
         {
             "metric": "M",
@@ -303,8 +304,9 @@ def test_findings_about_people_say_which_metric_is_highest_and_what_is_clearly_b
         }
     )
     assert agreement.people_findings(shown, differences) == [
-        "J is highest on 2 of the 2 sets that it has a value for: 0.70 on two and 0.90 on one.",
-        "M is highest on 1 of the 3 sets that it has a value for: 0.60 on three.",
+        "J agrees best with people on 2 of the 2 sets that it has a value for: Spearman 0.70 on "
+        "two and AUC 0.90 on one.",
+        "M agrees best with people on 1 of the 3 sets that it has a value for: AUC 0.60 on three.",
         "M is clearly below J by 0.20 [0.10, 0.30] on two.",
     ]
     same = differences.assign(clear="no")

@@ -221,5 +221,6 @@ def test_all_calls_that_are_missing_are_named_at_once_with_their_source(tmp_path
 def test_without_the_papers_prompts_the_command_that_imports_them_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("EMS_HOME", str(tmp_path))
     writing = {"prompts": "paper", "transcripts": "nowhere"}
-    with refused("no prompt set 'paper'", "study/paper_prompts.py FILE.txt", "data/README.md"):
+    words = ("WRITING.prompts: no prompt set 'paper'", "study/paper_prompts.py FILE.txt")
+    with refused(*words, "data/README.md"):
         dataset.collect(tmp_path, "q3-2024", writing=writing)

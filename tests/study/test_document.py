@@ -57,12 +57,14 @@ def test_shares_of_supported_points_by_hand():
 def test_findings_about_support_give_shares_with_intervals_and_name_systems():
     columns = ["model", "value", "ci_low", "ci_high"]
     summary = pd.DataFrame([("x", 0.5, 0.4, 0.6), ("y", 0.1, math.nan, math.nan)], columns=columns)
-    points = pd.DataFrame({"model": ["x", "y"], "supported but unmatched": [0.25, 0.0]})
+    points = pd.DataFrame({"model": ["x", "y"], "supported": [0.55, 0.1]})
+    points["supported but unmatched"] = [0.25, 0.0]
     assert document.support_findings(summary, points, {"y": "Y", "x": "X"}) == [
         "Of the points of an answer the call supports, on average, 0.100 for Y and 0.500 [0.400, "
         "0.600] for X.",
-        "Supported, but matched by no reference point, so that precision gives them nothing, is "
-        "this share of all points: 0.00 for Y and 0.25 for X.",
+        "Over the points of all answers together, where a long answer weighs more, the supported "
+        "share is 0.10 (0.00 unmatched) for Y and 0.55 (0.25 unmatched) for X. Unmatched means "
+        "that no reference point chose the point, so that precision gives it nothing.",
     ]
 
 

@@ -6,17 +6,29 @@ import pandas as pd
 import pytest
 from doubles import recorded
 from study import COMMITTED, ROOT, dataset, ladder, plots, read_frames, read_values
+from study.sensitivity import main_values, point_evaluators, whole_text_values
 
-from ems.analysis.frames import METRIC_ORDER
+import ems
+from ems.analysis.frames import METRIC_ORDER, to_frame
 from ems.io import parse_jsonl, read_lines
 from ems.types import Answer, Triplet
 
+BEST = "Large LLM (closed weights)"  # who wrote all answers
 SCORES = COMMITTED / "ladder_scores.csv"
 REPLIES = "q3-2024/ladder_replies.jsonl"
 N_ANSWERS = {"no call": 50, "a quarter": 50, "a half": 50, "whole": 50, "again": 10}
 
 
 # --- prompts and answers ---
+
+
+def ladder_texts():
+    """The fifty triplets, and all answers; a model is the name of a rung, or "again"."""
+    answers = ems.load_answers(COMMITTED / "ladder_answers.jsonl")
+    for a in ems.load_answers(COMMITTED / "answers.jsonl"):
+        if a.model == BEST:
+            answers.append(Answer(a.triplet_id, "whole", a.answer))
+    return ems.load_triplets(COMMITTED / "triplets.jsonl"), answers
 
 
 def call_of(company):
@@ -57,7 +69,7 @@ def test_a_prompt_shows_its_part_of_the_call_and_asks_for_the_length_of_the_whol
 
 
 def test_every_rung_has_an_answer_to_each_question_as_long_as_the_whole_call_answer():
-    triplets, answers = ladder.ladder_texts()
+    triplets, answers = ladder_texts()
     assert Counter(a.model for a in answers) == N_ANSWERS
     groups = {t.id: t.group for t in triplets}
     assert len({groups[a.triplet_id] for a in answers if a.model == "again"}) == 10
@@ -71,7 +83,7 @@ def test_the_answers_were_written_from_these_parts_of_the_calls(mirror):
     if not (mirror / "transcripts").is_dir():
         pytest.skip("the mirror has no transcripts")
     triplets = dataset.call_triplets(ROOT / "data", transcripts=mirror / "transcripts")
-    whole = [a for a in ladder.ladder_texts()[1] if a.model == "whole"]
+    whole = [a for a in ladder_texts()[1] if a.model == "whole"]
     shown = {}
     for row in ladder.writing_prompts(triplets, whole):
         shown[row["triplet_id"], row["model"]] = len(row["text"].split())
@@ -81,6 +93,23 @@ def test_the_answers_were_written_from_these_parts_of_the_calls(mirror):
 
 
 # --- scores ---
+
+
+def ladder_scores(triplets, answers, judge, encoder=None):
+    """How ladder_scores.csv is made: a row an answer, a column a metric.
+
+    A metric has its F1, its only value, or the recall of figures. EMS has the judge's points and
+    matches with every scorer. Without an encoder BERTScore and EMS(BERTScore) are left out.
+    """
+    evaluators = point_evaluators(judge)
+    if encoder is not None:
+        evaluators["EMS(BERTScore)"] = ems.build(judge, "bertscore", joint=True, encoder=encoder)
+    results = {metric: one.evaluate(triplets, answers) for metric, one in evaluators.items()}
+    frames = [whole_text_values(triplets, answers, encoder), to_frame(results)]
+    values = main_values(pd.concat(frames, ignore_index=True))
+    values = values.replace({"metric": {"ROUGE-L": "ROUGE"}})  # as in Table 1
+    table = values.pivot(index=ladder.ROW, columns="metric", values="value").round(6)
+    return table.reindex(columns=METRIC_ORDER).dropna(axis=1, how="all").reset_index()
 
 
 def assert_as_committed(scores, columns):
@@ -93,8 +122,8 @@ def assert_as_committed(scores, columns):
 
 def test_every_recorded_reply_answers_and_gives_the_committed_scores():
     judge = recorded("q3-2024/replies.jsonl", REPLIES)
-    triplets, answers = ladder.ladder_texts()
-    scores = ladder.ladder_scores(triplets, answers, judge)
+    triplets, answers = ladder_texts()
+    scores = ladder_scores(triplets, answers, judge)
     assert scores["model"].value_counts().to_dict() == N_ANSWERS
     expected = set(METRIC_ORDER) - {"RAGChecker", "BERTScore", "EMS(BERTScore)"}
     assert set(scores.columns) == expected | set(ladder.ROW)
@@ -109,16 +138,16 @@ def test_the_encoder_gives_the_committed_scores():
     pytest.importorskip("bert_score")
     from ems.local.encoder import Encoder
 
-    triplets, answers = ladder.ladder_texts()
+    triplets, answers = ladder_texts()
     judge = recorded("q3-2024/replies.jsonl", REPLIES)
     some = answers[::20]
-    scores = ladder.ladder_scores(triplets, some, judge, Encoder("all-MiniLM-L6-v2"))
+    scores = ladder_scores(triplets, some, judge, Encoder("all-MiniLM-L6-v2"))
     assert_as_committed(scores, ["BERTScore", "EMS(BERTScore)"])
 
 
 def test_the_whole_call_has_the_values_of_table_1(tmp_path):
     values = read_values(tmp_path / "none")
-    values = values[(values["model"] == ladder.BEST) & values["part"].isin(["F1", "Score"])]
+    values = values[(values["model"] == BEST) & values["part"].isin(["F1", "Score"])]
     in_table1 = values.pivot(index="triplet_id", columns="metric", values="value")
     scores = read_frames(SCORES).query("model == 'whole'").set_index("triplet_id")
     metrics = scores.columns.intersection(in_table1.columns).difference(["Figures"])
@@ -181,16 +210,29 @@ def test_findings_name_what_rises_and_what_falls_clearly_at_each_step():
     falling = {**RISING, "a quarter": 0.05, "again": 0.9}
     table = scores_of({"BLEU": FLAT, "EMS(LLM)": RISING, "Judge alone": falling}, again=["again"])
     assert ladder.ladder_findings(ladder.ladder_steps(table)[1]) == [
-        "From 'no call' to 'a quarter' these rise clearly: BLEU and EMS(LLM).",
-        "From 'no call' to 'a quarter' these fall clearly: Judge alone.",
-        "From 'a quarter' to 'a half' these rise clearly: EMS(LLM) and Judge alone.",
-        "From 'a half' to 'whole' these rise clearly: all 3 metrics.",
+        "Answers from a quarter of the call score clearly higher than answers from memory by BLEU "
+        "and EMS(LLM).",
+        "Answers from a quarter of the call score clearly lower than answers from memory by Judge "
+        "alone.",
+        "Answers from a half of the call score clearly higher than answers from a quarter of the "
+        "call by EMS(LLM) and Judge alone.",
+        "Answers from the whole call score clearly higher than answers from a half of the call by "
+        "all 3 metrics.",
     ]
-    sentences = ladder.ladder_findings(ladder.written_again(table), "On ten questions: ")
+    sentences = ladder.ladder_findings(ladder.written_again(table), "Ten were written again. ")
     assert sentences[-1] == (
-        "On ten questions: From 'again' to 'whole' these fall clearly: BLEU and Judge alone."
+        "Ten were written again. Answers from the whole call score clearly lower than answers "
+        "written again from the whole call by BLEU and Judge alone."
     )
-    assert ladder.ladder_findings(ladder.ladder_steps(table)[1].assign(clear=False)) == []
+
+
+def test_findings_say_where_no_metric_changes_clearly():
+    table = ladder.written_again(TABLE)
+    table.loc[table["a"] == "whole", "clear"] = False
+    assert ladder.ladder_findings(table)[-1] == (
+        "Answers from the whole call and answers written again from the whole call differ clearly "
+        "by no metric."
+    )
 
 
 def test_the_figure_has_a_panel_a_metric_and_dotted_lines_where_a_step_is_not_clear():

@@ -29,7 +29,7 @@ def test_a_frame_has_the_words_of_every_text():
 def test_findings_count_and_name_what_is_clearly_longer_or_shorter():
     assert findings(TRIPLETS, ANSWERS) == [
         "The run has 8 questions in 8 groups and 24 answers of 3 systems. A reference has 14 words "
-        "in the median.",
+        "on average.",
         "Answers are clearly shorter than the references, on average: Short 8 words shorter.",
         "Answers are clearly longer than the references, on average: Long 16 words longer.",
     ]
@@ -42,7 +42,8 @@ def test_questions_without_an_answer_are_named():
 
 
 def test_a_run_without_answers_has_its_count():
-    assert findings(TRIPLETS[:1], [], {}) == [
-        "The run has 1 questions in 1 groups and 0 answers of 0 systems. A reference has 10 words "
-        "in the median."
+    triplets = [*TRIPLETS[:2], Triplet("long", "g1", "q", "word " * 39)]
+    assert findings(triplets, [], {}) == [
+        "The run has 3 questions in 2 groups and 0 answers of 0 systems. A reference has 20 words "
+        "on average."
     ]

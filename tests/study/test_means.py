@@ -97,8 +97,8 @@ def test_the_system_that_contradicts_most_is_named_where_it_is_clear():
     shares = {"s": 0.01, "m": 0.05, "l": 0.0}
     values = frame("Coverage(LLM)", shares, part="Contradicted")
     assert means.contradiction_findings(values, NAMES) == [
-        "Answers of Medium contradict 5.0 % of the reference's points, clearly more than those of "
-        "Small, which come next with 1.0 %."
+        "An answer of Medium contradicts on average 5.0 % of the points of its reference, clearly "
+        "more than one of Small, which comes next with 1.0 %."
     ]
     assert means.contradiction_findings(frame("Coverage(LLM)", shares), NAMES) == []
     unclear = crossed("Coverage(LLM)").assign(part="Contradicted")

@@ -156,7 +156,7 @@ def test_findings_name_what_is_clear_and_say_that_nothing_is():
         index=["B", "C", "D"],
     )
     shares, *others = ranking.findings(ranked, compared)
-    assert "10 pairs" in shares
+    assert shares.startswith("Of 10 pairs of systems a metric's means put this share in the right ")
     assert "A 0.90 [0.80, 0.95]. Guessing" in shares
     assert others == ["A puts clearly more pairs in the right order than B and D."]
     above = compared.assign(difference=0.1)

@@ -161,8 +161,12 @@ def findings(*frames):
 
 def test_findings_name_the_metrics_that_prefer_the_right_text_and_those_that_do_not():
     above, below, numbers = findings(WORDS, JUDGED)
-    assert above.endswith("clearly above each of the four wrong texts: EMS(LLM).")
-    assert below.endswith("clearly below each of the four wrong texts: ROUGE-L.")
+    wrong = (
+        "each of the four wrong texts (a third of the figures changed, all figures changed, "
+        "directions and names swapped, negated)"
+    )
+    assert above.endswith(f"clearly above {wrong}: EMS(LLM).")
+    assert below.endswith(f"clearly below {wrong}: ROUGE-L.")
     assert numbers == (
         "EMS(LLM) loses 0.0 ± 0.0 points of 100 to other words, "
         "and 75.0 ± 0.0 where all figures are wrong."

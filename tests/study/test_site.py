@@ -1,5 +1,6 @@
 """A site from a run: what the start page says and links, and what a browser sees of the pages."""
 
+import json
 import os
 import re
 import shutil
@@ -79,8 +80,9 @@ def run_in(project):
     (run / "figures" / "dots.png").write_bytes(b64decode(PIXEL))
     (run / "values.csv").write_text("value\n0.1\n")
     (run / "table1.md").write_text(TABLE1)
-    for name in ("table1.csv", "table1.tex", "manifest.json", "replies.sqlite", "answers.jsonl"):
+    for name in ("table1.csv", "table1.tex", "replies.sqlite", "answers.jsonl"):
         (run / name).write_text(name)
+    (run / "manifest.json").write_text("{}")
     (run / "report.html").write_text("<title>Report</title>")
     return run
 
@@ -96,11 +98,12 @@ def run(tmp_path, monkeypatch):
 
 def test_the_start_page_says_what_was_found_and_links_the_rest(run):
     page = site.start_page(run, run / "notebooks", "notebooks/{}.html")
-    introduction, rest = page.split("labels.\n\n")
-    assert introduction.startswith("# Run small: what was found\n\nEMS scores a long answer by its")
+    introduction, rest = page.split("## Table 1\n\n")
+    assert introduction.startswith(
+        "# Run small: what was found\n\n\n\nEMS scores a long answer by its"
+    )
+    assert introduction.endswith("2503.16575)).\n\n")
     assert rest == (
-        "\n\n\n\n"
-        "## Table 1\n\n"
         "| metric | part | Small | n |\n| --- | --- | ---: | ---: |\n"
         "| BLEU | Score | 0.100 | 5 |\n| EMS(LLM) | F1 | 0.240 | 5 |\n\n"
         "- n: answers with a value.\n- Changed from the profile: LIMIT 5 (notebook 01)\n\n\n"
@@ -122,7 +125,8 @@ def test_the_main_findings_and_the_first_picture_of_them_stand_first_and_only_th
         shutil.copy(run / "figures" / "dots.png", run / "figures" / name)
     page = site.start_page(run, run / "notebooks", "{}.html")
     top, below = page.split("## Table 1")
-    assert "\n\n- It rises. ([notebook 04](04_scaling.html))\n\n[![pairs.png](./f" in top
+    assert "whichever texts a run evaluates:\n\n- It rises. ([notebook 04](04_s" in top
+    assert "04_scaling.html))\n\n[![pairs.png](./f" in top
     assert top.count("[![") == 1
     assert "**[4. Sizes](04_scaling.html)**" in below
     assert "[![sizes.png]" in below
@@ -139,10 +143,32 @@ def test_what_a_run_lacks_is_named_and_not_linked(run):
         (run / name).unlink()
     page = site.start_page(run, run / "notebooks", "notebooks/{}.html")
     assert "This run lacks report.html and table1.md." in page
+    assert "## Table 1" not in page
     assert "](./report.html)" not in page
     assert "](./table1.md)" not in page
     assert "dots.png" not in page
     assert "[values.csv](./values.csv)" in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "first"),
+    [
+        (
+            {"01_dataset": {"MODELS": ["m"]}},
+            "Changed from the profile: MODELS ['m'] (notebook 01).\n",
+        ),
+        (
+            {"01_dataset": {"LIMIT": 1}, "03_ems": {"--at": "http://127.0.0.1:1/v1", "LIMIT": 1}},
+            "A rehearsal: the values mean nothing. Changed from the profile: LIMIT 1 (notebook 01, "
+            "03). Changed from the profile: --at 'http://127.0.0.1:1/v1' (notebook 03).\n",
+        ),
+    ],
+    ids=["another parameter", "a rehearsal"],
+)
+def test_the_first_line_names_what_was_changed(run, changed, first):
+    (run / "manifest.json").write_text(json.dumps({"changed": changed}))
+    page = site.start_page(run, run / "notebooks", "notebooks/{}.html")
+    assert page.startswith(f"# Run small: what was found\n\n{first}\n")
 
 
 def test_labs_start_page_links_labs_copies_and_the_runs_files(run, tmp_path):
