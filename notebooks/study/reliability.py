@@ -10,8 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ems.analysis.frames import to_frame
-from ems.analysis.stats import spearman
+from ems.analysis.stats import mean_over, spearman
 from ems.io import parse_jsonl, read_lines
 from ems.results import EMSResult
 from ems.types import InputError
@@ -107,32 +106,50 @@ def repeat_findings(agreement: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def judge_variance(first: Sequence[EMSResult], again: Sequence[EMSResult]) -> pd.DataFrame:
-    """How much of the spread of F1 is the judge's, by model: two judgements of the same answers.
+def changes(first: pd.DataFrame, again: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
+    """How values change where the same answers are judged again, or otherwise.
 
-    n                   answers
-    first, again        their mean F1 in each judgement
-    sd                  standard deviation of one judgement of an answer: that of the differences,
-                        divided by the root of 2
-    share               the square of sd, divided by the variance between answers
+    Both are frames of values; what only one of them has is left out. There is a row for each value
+    of the column `by`, or of the columns; the table is empty without a common value.
+
+    n                     answers with a value in both
+    first, again          means
+    difference            of the means, again minus first, with its t interval over groups (ci_low,
+                          ci_high)
+    spearman              correlation of both over answers
+    sd                    standard deviation of one judgement of an answer: that of the differences,
+                          divided by the root of 2
+    share                 the square of sd, divided by the variance between answers
+    order                 share of pairs of models whose means have the same order, from Kendall's
+                          tau, which is exact where no two means are equal
+    points, points_again  mean number of points of the side that the part is about
     """
-    f1, f1_again = (to_frame(results).query("part == 'F1'") for results in (first, again))
-    both = f1.merge(f1_again, on=["model", "triplet_id"], suffixes=("", "_again"))
-    rows = []
-    for model, answers in both.groupby("model"):
-        sd = (answers["value_again"] - answers["value"]).std() / 2**0.5
-        variance = answers["value"].var()
-        rows.append(
-            {
-                "model": model,
-                "n": len(answers),
-                "first": answers["value"].mean(),
-                "again": answers["value_again"].mean(),
-                "sd": sd,
-                "share": sd**2 / variance if variance else math.nan,
-            }
-        )
-    return pd.DataFrame(rows).set_index("model")
+    names = ["metric", "part", "model", "triplet_id"]
+    both = first.merge(again[[*names, "value", "den"]], on=names, suffixes=("", "_again"))
+    if both.empty:
+        return pd.DataFrame()
+    rows = {}
+    for name, cell in both.groupby(by, sort=False):
+        difference = cell["value_again"] - cell["value"]
+        mean = mean_over(difference, cell["group"])
+        sd = difference.std() / 2**0.5
+        variance = cell["value"].var()
+        of_models = cell.groupby("model")[["value", "value_again"]].mean()
+        rows[name] = {
+            "n": mean.n,
+            "first": cell["value"].mean(),
+            "again": cell["value_again"].mean(),
+            "difference": mean.value,
+            "ci_low": mean.ci_low,
+            "ci_high": mean.ci_high,
+            "spearman": spearman(cell["value"], cell["value_again"]),
+            "sd": sd,
+            "share": sd**2 / variance if variance else math.nan,
+            "order": (of_models.corr("kendall").iloc[0, 1] + 1) / 2,
+            "points": cell["den"].mean(),
+            "points_again": cell["den_again"].mean(),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
 
 
 # --- single replies that somebody read a second time ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -11,14 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from ems.analysis.frames import FIGURES_METRIC
+from ems.analysis.frames import FIGURES_METRIC, to_frame
 from ems.baselines import RAGChecker
 from ems.coverage import Coverage
 from ems.evaluators import build
 from ems.judge.client import LLMJudge, MissingReplies
 from ems.local.encoder import Encoder
 from ems.local.sentences import SentenceExtractor
-from ems.results import CoverageResult, EMSResult, ScoreResult
+from ems.results import CoverageResult, EMSResult
 from ems.score import bleu, rouge
 from ems.terminal import notify
 from ems.types import Answer, Triplet
@@ -99,11 +99,12 @@ def score_answers(
         table[[f"{kind} {part}" for part in THREE_PARTS]] = values
     if encoder is not None:
         table["BERTScore Score"] = encoder.bertscore(references, texts)
-    by_rouge = _by_answer(EMS_ROUGE, build(scorer="rouge").evaluate(triplets, answers))
-    results = build().evaluate(triplets, answers)
-    by_words = _by_answer("Coverage(local)", results)
-    table = table.merge(by_rouge, on=KEYS).merge(by_words, on=KEYS)
-    return table.merge(_figures(results), on=KEYS)
+    results = {
+        EMS_ROUGE: build(scorer="rouge").evaluate(triplets, answers),
+        "Coverage(local)": build().evaluate(triplets, answers),
+        FIGURES_METRIC: [],
+    }
+    return table.merge(by_answer(results), on=KEYS)
 
 
 def rouge_kinds(
@@ -145,7 +146,7 @@ def score_by_judge(
         if labelled_set.about == "points":
             tables.append(_by_point(metric, results))
         else:
-            tables.append(_by_answer(metric, results))
+            tables.append(by_answer({metric: results}))
         if metric == "Coverage(LLM)":
             tables.append(_uncontradicted(results))
     return tables
@@ -228,26 +229,18 @@ def answers_to_judge(
     return [a for a in answers if (a.triplet_id, a.model) in keys]
 
 
-def _by_answer(metric: str, results: Sequence[Any]) -> pd.DataFrame:
-    """A row per answer: one value of the metric, or its precision, recall and F1."""
-    table = pd.DataFrame([(r.triplet_id, r.model) for r in results], columns=KEYS)
-    if isinstance(results[0], ScoreResult):
-        table[f"{metric} Score"] = [r.value for r in results]
-    else:
-        for part in THREE_PARTS:
-            table[f"{metric} {part}"] = [getattr(r, part.lower()) for r in results]
-    return table
+def by_answer(results: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """A row per answer, from results by metric: one value of a metric, or its three parts.
 
-
-def _figures(results: Sequence[CoverageResult]) -> pd.DataFrame:
-    """A row per answer: precision and recall of its figures; nan where a side has no figure."""
-    rows = []
-    for r in results:
-        assert r.figures is not None  # it is None in results of older versions only
-        rows.append((r.triplet_id, r.model, r.figures.ans.share, r.figures.ref.share))
-    return pd.DataFrame(
-        rows, columns=[*KEYS, f"{FIGURES_METRIC} Precision", f"{FIGURES_METRIC} Recall"]
-    )
+    Figures have their precision and recall, nan where a side has none, if they are a key of
+    `results`; theirs may be empty, since the results of other metrics have the figures.
+    """
+    values = to_frame(results)
+    is_shown = values["part"].isin([*THREE_PARTS, "Score"]) & values["metric"].isin(results)
+    values = values[is_shown]
+    columns = values["metric"] + " " + values["part"]
+    table = values.set_index([*KEYS, columns])["value"].unstack()
+    return table[columns.unique()].reset_index()
 
 
 def _uncontradicted(results: Sequence[CoverageResult]) -> pd.DataFrame:

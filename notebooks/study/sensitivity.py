@@ -48,6 +48,7 @@ METRICS = (  # in the order of tables and figures
     "BLEU",
     "ROUGE-L",
     "BERTScore",
+    "RAGChecker",
     "EMS(ROUGE)",
     "Coverage(local)",
     FIGURES_METRIC,
@@ -82,9 +83,10 @@ def variant_values(
     """
     plain_triplets = [replace(t, reference=_without_list_marks(t.reference)) for t in triplets]
     plain_answers = [replace(a, answer=_without_list_marks(a.answer)) for a in answers]
-    results = {}
-    for metric, evaluator in point_evaluators(judge).items():
-        results[metric] = evaluator.evaluate(triplets, answers)
+    evaluators = point_evaluators(judge)
+    if judge is not None:
+        evaluators["RAGChecker"] = ems.build(judge, "ragchecker")
+    results = {metric: one.evaluate(triplets, answers) for metric, one in evaluators.items()}
     frames = [whole_text_values(plain_triplets, plain_answers, encoder), to_frame(results)]
     return main_values(pd.concat(frames, ignore_index=True))
 

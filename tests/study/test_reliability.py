@@ -4,16 +4,18 @@ import json
 import math
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 from study.reliability import (
     agreement_of_results,
     agreement_table,
-    judge_variance,
+    changes,
     repeat_findings,
     second_readings,
 )
 
+from ems.analysis.frames import to_frame
 from ems.io import write_jsonl
 from ems.results import EMSResult
 from ems.types import InputError
@@ -69,17 +71,46 @@ def test_other_points_are_refused():
         agreement_of_results(FIRST, [replace(FIRST[3], ref_points=("other",))])
 
 
+def values_of(f1, model="m"):
+    """The values of results with these F1, by triplet; each triplet is a group."""
+    result = replace(FIRST[0], model=model, recall=0.5, precision=0.5)
+    results = [replace(result, triplet_id=name, group=name, f1=f1[name]) for name in f1]
+    return to_frame(results)
+
+
 def test_the_judges_share_of_the_spread_by_hand():
-    f1 = {"t1": 0.2, "t2": 0.4, "t3": 0.6}
-    f1_again = {"t1": 0.3, "t2": 0.3, "t3": 0.6}
-    first = [replace(FIRST[0], triplet_id=name, f1=value) for name, value in f1.items()]
-    again = [replace(FIRST[0], triplet_id=name, f1=value) for name, value in f1_again.items()]
-    row = judge_variance(first, again).loc["m"]
+    first = values_of({"t1": 0.2, "t2": 0.4, "t3": 0.6, "t4": 0.9})
+    again = values_of({"t1": 0.3, "t2": 0.3, "t3": 0.6})
+    row = changes(first, again, "part").loc["F1"]
     assert row["n"] == 3
     assert row["first"] == pytest.approx(0.4)
     assert row["again"] == pytest.approx(0.4)
     assert row["sd"] == pytest.approx(0.1 / 2**0.5)  # differences 0.1, -0.1 and 0
     assert row["share"] == pytest.approx(0.005 / 0.04)
+    assert row["spearman"] == pytest.approx(spearmanr([2, 4, 6], [3, 3, 6]).statistic)
+    assert math.isnan(row["ci_low"])  # three groups are too few
+
+
+def test_a_change_has_an_interval_over_groups_and_the_order_of_models():
+    scores = {"t1": 0.1, "t2": 0.2, "t3": 0.3, "t4": 0.4, "t5": 0.5, "t6": 0.6}
+    by_model = {"a": (0.0, 0.0), "b": (0.1, 0.3), "c": (0.2, 0.1)}  # b passes c
+    first, again = [], []
+    for model, (before, after) in by_model.items():
+        first.append(values_of({name: value + before for name, value in scores.items()}, model))
+        again.append(values_of({name: value + after for name, value in scores.items()}, model))
+    table = changes(pd.concat(first), pd.concat(again), ["part", "model"])
+    row = table.loc["F1", "b"]
+    assert row[["difference", "ci_low", "ci_high"]].to_list() == pytest.approx([0.2] * 3)
+    of_parts = changes(pd.concat(first), pd.concat(again), "part")
+    assert of_parts.loc["F1", "order"] == pytest.approx(2 / 3)  # a < b and a < c stay
+    # The reference has four points, and the answer has two.
+    assert of_parts.loc[["Recall", "Precision"], "points"].to_list() == [4, 2]
+
+
+def test_nothing_changes_where_no_answer_was_judged_again():
+    first = values_of({"t1": 0.2})
+    assert len(changes(first, values_of({}), "part")) == 0
+    assert len(changes(first, values_of({"t9": 0.2}), ["part", "model"])) == 0
 
 
 def test_repeated_choices_are_told_by_form_and_systems_alone_are_not():

@@ -189,7 +189,7 @@ def test_the_recorded_judge_notices_wrong_content_and_forgives_other_words():
     judge = recorded("q3-2024/replies.jsonl", "q3-2024/dose_replies.jsonl")
     values = sensitivity.variant_values(TRIPLETS, ANSWERS, judge)
     table = sensitivity.reworded_minus_wrong(values).set_index("metric")
-    for metric in ("EMS(LLM)", "Coverage(LLM)", "Judge alone"):
+    for metric in ("RAGChecker", "EMS(LLM)", "Coverage(LLM)", "Judge alone"):
         assert table.loc[metric, "clear"].all()
         assert (table.loc[metric, "difference"] > 10).all()
     assert (table.loc["ROUGE-L", "difference"] < -40).all()
