@@ -29,7 +29,7 @@ EMS_JUDGED = "EMS(LLM, sentences)"
 EMS_ROUGE = "EMS(ROUGE, sentences)"
 COVERAGE_JUDGED = "Coverage(LLM, sentences)"
 SENTENCES = "RAGChecker (sentences)"
-JUDGE_METRICS = [EMS_JUDGED, COVERAGE_JUDGED, "Judge alone"]
+JUDGE_METRICS = [EMS_JUDGED, COVERAGE_JUDGED, "Judge alone", SENTENCES]
 # 1 minus the share of the reference's points that the judge calls contradicted.
 UNCONTRADICTED = "Coverage(LLM) contradicted Score"
 

@@ -33,7 +33,7 @@ from .agreement import (
     stored,
     without_refusals,
 )
-from .datasets import KEYS, LLAMA_SYSTEMS, POINT_KEYS, SETS, LabelledSet
+from .datasets import KEYS, POINT_KEYS, SETS, LabelledSet
 
 THREE_PARTS = ("Precision", "Recall", "F1")
 HUMAN = ROOT / "data" / "human"
@@ -170,8 +170,7 @@ def _runs_on_sentences(
 ) -> list[Any]:
     """The same on sentence points. `about` is as in `SETS`.
 
-    The judge alone is not asked about points, and RAGChecker's check is asked about systems only,
-    about Llama's answers.
+    The judge alone is not asked about points, and RAGChecker's check is asked about systems only.
     """
     whole = triplets, answers
     triplets, answers = as_recorded(triplets, answers)
@@ -183,8 +182,7 @@ def _runs_on_sentences(
     if about != "points":
         runs.append(("Judge alone", build(judge, "judge"), *whole))
     if about == "systems":
-        of_llama = [a for a in answers if a.model in LLAMA_SYSTEMS]
-        runs.append((SENTENCES, SentenceClaims(judge), triplets, of_llama))
+        runs.append((SENTENCES, SentenceClaims(judge), triplets, answers))
     return runs
 
 

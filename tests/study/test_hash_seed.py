@@ -62,8 +62,6 @@ def write_systems(folder):
     labels, scores = agreement.stored("systems", HUMAN)
     scores = scores.merge(labels)
     metrics = {name: name for name in scores if name.endswith((" F1", " Recall"))}
-    metrics.pop(f"{agreement.SENTENCES} F1")
-    metrics.pop(f"{agreement.SENTENCES} Recall")
     base = f"{agreement.EMS_JUDGED} F1"
     gaps = ranking.differences(scores, labels, metrics, [base], **FEW)
     write_csv(folder / "systems.csv", ranking.ranking(scores, labels, metrics, **FEW))

@@ -10,7 +10,7 @@ from study import ROOT, agreement, datasets, read_frames, rescoring, upstream
 from ems.types import Answer, GivenPoint, Triplet
 
 HUMAN = ROOT / "data" / "human"
-JUDGED = (*agreement.JUDGE_METRICS, agreement.SENTENCES)
+JUDGED = tuple(agreement.JUDGE_METRICS)
 # Where the judge extracts points: the names of Table 1.
 JUDGED_WITH_EXTRACTION = ("EMS(LLM)", "Coverage(LLM)", "RAGChecker", "Judge alone")
 
