@@ -37,7 +37,7 @@ from .io import FilePath, parse_jsonl, read_lines, write_jsonl
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .terminal import did_you_mean, first_few, notify
-from .types import WITHOUT_JUDGE, Answer, InputError, Triplet
+from .types import Answer, InputError, Triplet, warning_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,8 +209,7 @@ class Shown:
 
     def _warning(self: Any) -> str:
         results = chain.from_iterable(by_metric(self).values())
-        judged = all("judge" in result.signature for result in results)
-        return "" if judged else WITHOUT_JUDGE
+        return max(warning_of(result.signature) for result in results)
 
 
 class ResultList(Shown, list[Any]):

@@ -16,7 +16,7 @@ from ..metrics import weighted_sum
 from ..pipeline import is_lost
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
 from ..types import InputError, Points, Scores, rendered
-from .view import side_scores
+from .view import asks_what_is_contradicted, side_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,11 +79,6 @@ def metric_of(result: Result) -> str:
     if isinstance(result, ScoreResult):
         return signature.get("metric", "Judge alone").partition(":")[0]
     return "RAGChecker"
-
-
-def asks_what_is_contradicted(signature: Mapping[str, str]) -> bool:
-    """Whether a judge is asked which points the other text contradicts: in Coverage(LLM) alone."""
-    return signature.get("coverage", "").startswith("llm:")
 
 
 def by_metric(results: GivenResults) -> Mapping[str, Iterable[Any]]:
