@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .analysis.frames import PART_ORDER, ValueRow, joined, metric_of, of_rows, value_rows
+from .analysis.frames import PART_ORDER, ValueRow, metric_of, of_rows, value_rows
 from .evaluators import OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
@@ -235,13 +235,17 @@ def _print_summary(
     A warning is the first line. In JSON each row has it as a field. In Markdown the verdict follows
     it, and what the thresholds say is the end. Returns a line for each mean that breaks one.
     """
+    import pandas as pd
+
     from .analysis.findings import few_figures, verdict
     from .analysis.gate import gate_failures, outcome_text
     from .analysis.stats import paired_table, summarise
     from .analysis.tables import bold, markdown_table, means_table, table_text
     from .support.supporter import support_table
 
-    summary = summarise(joined(frames, keep=args.markdown), cluster=args.cluster)
+    values = pd.concat(frames, ignore_index=True)
+    frames.clear()
+    summary = summarise(values, cluster=args.cluster)
     failed = gate_failures(summary, thresholds)
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
@@ -250,7 +254,6 @@ def _print_summary(
     blocks = [*warning.values()]
     if args.markdown:
         show = markdown_table
-        values = joined(frames, keep=False)
         pairs = paired_table(values, cluster=args.cluster)
         blocks += [bold(" ".join(verdict(values, summary, pairs))), ""]
     blocks.append(show(means_table(summary)))

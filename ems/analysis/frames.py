@@ -208,16 +208,6 @@ def of_rows(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     return with_figures_once(pd.DataFrame(columns, copy=False))
 
 
-def joined(parts: list[pd.DataFrame], keep: bool) -> pd.DataFrame:
-    """Frames of values below each other. Parts that are not kept leave the list, and memory."""
-    import pandas as pd
-
-    values = pd.concat(parts, ignore_index=True)
-    if not keep:
-        parts.clear()
-    return values
-
-
 def with_figures_once(values: pd.DataFrame) -> pd.DataFrame:
     """The frame without the rows of Figures that repeat another: several results have the same.
 

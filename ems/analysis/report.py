@@ -42,7 +42,6 @@ from .view import (
     value_lines,
 )
 
-MOST_ROWS_SHOWN = 10  # a longer table of counts is folded
 TEMPLATES = Path(__file__).parent / "templates"
 Results = Mapping[str, Sequence[Any]]
 WholeTexts = dict[tuple[str, str], tuple[str, str]]
@@ -77,6 +76,7 @@ def save_report(
     shown = to_frame(results)
     values = shown if values is None else values
     data = _packed(results, whole_texts(results, triplets, answers))
+    settings = (values["metric"] + ": " + values["signature"]).unique()
     fields = {
         "title": html.escape(visible(title, 200) or _title(values)),
         "about": html.escape(_about(results, values, sources, answers_file)),
@@ -85,7 +85,7 @@ def save_report(
         "support": _support(results),
         "least": MIN_CLUSTERS,
         "legend": LEGEND,
-        "settings": _paragraphs(map(visible, _settings(values))),
+        "settings": _paragraphs(map(visible, settings)),
         "data": base64.b64encode(data).decode(),
     }
     fields["rest"] = len(shown) < len(values)
@@ -178,10 +178,8 @@ def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> s
     for metric, means in summary.groupby("metric", sort=False):
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
-        table = _table(counts) if len(counts) else ""
-        if len(counts) > MOST_ROWS_SHOWN:
-            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
-        page += table
+        if len(counts):
+            page += _table(counts)
     return page
 
 
@@ -268,11 +266,6 @@ def _support(results: Results) -> str:
     if not tables:
         return ""
     return _table(in_order(pd.concat(tables)))
-
-
-def _settings(values: pd.DataFrame) -> Iterable[str]:
-    """Each metric with each of its signatures."""
-    return (values["metric"] + ": " + values["signature"]).unique()
 
 
 # --- the part that the script draws ---
