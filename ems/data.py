@@ -29,8 +29,10 @@ from .analysis.frames import (
     ValueRow,
     by_metric,
     metric_of,
+    of_rows,
     to_frame,
     value_rows,
+    with_figures_once,
 )
 from .baselines import Claims
 from .io import FilePath, parse_jsonl, read_lines, write_jsonl
@@ -220,8 +222,8 @@ class ResultsByMetric(Shown, dict[str, list[Any]]):
     """The results of a file: a list for each metric, by its name."""
 
 
-def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], list[ValueRow]]:
-    """The worst results of a file by metric, and the values of all its results.
+def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], pd.DataFrame]:
+    """The worst results of a file by metric, and the frame of values of all its results.
 
     The worst are, of each metric and model, the `most` results with the lowest F1 or Score, lowest
     first; a result without a value is the last. Else as `iter_results`.
@@ -238,10 +240,10 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
     worst: dict[str, list[Any]] = {}
     for (metric, _), ranked in lists.items():
         worst.setdefault(metric, []).extend(result for _, result in ranked)
-    return worst, values
+    return worst, of_rows(values)
 
 
-def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], pd.DataFrame]:
     """The worst results of files, by metric, and the values of all, as `worst_results` has them.
 
     A metric that several files have, of one model or by different settings, is told apart by the
@@ -252,21 +254,20 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
         return files[0]
     import pandas as pd
 
-    cells: list[tuple[str, ...]] = []
-    for _, rows in files:
-        cells += {(row.metric, row.model, row.signature) for row in rows}
-    by_metric = pd.DataFrame(cells, columns=["metric", "model", "signature"]).groupby("metric")
+    names = ["metric", "model", "signature"]
+    cells = pd.concat([values[names].drop_duplicates() for _, values in files])
+    by_metric = cells.groupby("metric")
     counts = by_metric.nunique()
     is_one = (counts["model"] == by_metric.size()) & (counts["signature"] == 1)
     is_one[FIGURES_METRIC] = True  # the figures of an answer are the same in all files
     results: dict[str, list[Any]] = {}
-    values: list[ValueRow] = []
-    for path, (found, rows) in zip(paths, files, strict=True):
-        names = {metric: metric if one else f"{metric}, {path}" for metric, one in is_one.items()}
+    frames = []
+    for path, (found, values) in zip(paths, files, strict=True):
+        told = {metric: metric if one else f"{metric}, {path}" for metric, one in is_one.items()}
         for metric, its_results in found.items():
-            results.setdefault(names[metric], []).extend(its_results)
-        values += [row._replace(metric=names[row.metric]) for row in rows]
-    return results, values
+            results.setdefault(told[metric], []).extend(its_results)
+        frames.append(values.assign(metric=values["metric"].map(told)))
+    return results, with_figures_once(pd.concat(frames, ignore_index=True))
 
 
 # --- rows ---

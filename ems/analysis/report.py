@@ -42,6 +42,7 @@ from .view import (
     value_lines,
 )
 
+_DIFFERENCES = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
 TEMPLATES = Path(__file__).parent / "templates"
 Results = Mapping[str, Sequence[Any]]
 WholeTexts = dict[tuple[str, str], tuple[str, str]]
@@ -128,7 +129,7 @@ def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
         "limits": _paragraphs(limits(values, summary, pairs)),
         "metrics": _metrics(summary, results, values),
         "summary": _table(means_table(summary).drop(columns="clusters")),
-        "differences": _differences(pairs),
+        "differences": _table(pairs_table(pairs)[_DIFFERENCES]) if len(pairs) else "",
         "clusters": summary["clusters"].max(),
     }
 
@@ -238,19 +239,11 @@ def _paragraphs(sentences: Iterable[str]) -> str:
 
 def _pairs(values: pd.DataFrame) -> pd.DataFrame:
     """The models two by two; no rows for more models than a page can show."""
-    models = sorted(values["model"].unique(), key=by_size)
-    is_shown = values["part"].isin([*TABLE1_PARTS, "Contradicted"])
+    shown = values[values["part"].isin([*TABLE1_PARTS, "Contradicted"])]
+    models = shown["model"].unique()
     if len(models) > MOST_MODELS:
-        models = models[:1]  # a model alone has no pair
-    return paired_table(values[is_shown], models=models)
-
-
-def _differences(pairs: pd.DataFrame) -> str:
-    """The models two by two, as texts; "" for one model alone."""
-    if pairs.empty:
-        return ""
-    columns = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
-    return _table(pairs_table(pairs)[columns])
+        return paired_table(shown, models=models[:1])  # a model alone has no pair
+    return paired_table(shown)
 
 
 def _support(results: Results) -> str:
