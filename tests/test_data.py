@@ -417,5 +417,5 @@ def test_a_metric_of_several_files_is_one_unless_models_repeat_or_settings_diffe
     if not is_joined:
         names = [f"Judge alone, {first}", f"Judge alone, {second}"]
     assert list(results) == names
-    assert [(row.metric, row.value) for row in values] == [(names[0], 0.5), (names[-1], 0.7)]
+    assert values[["metric", "value"]].to_numpy().tolist() == [[names[0], 0.5], [names[-1], 0.7]]
     assert list(read_results([first])[0]) == ["Judge alone"]
