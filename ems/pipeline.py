@@ -129,7 +129,7 @@ class Evaluator(Signed, Generic[AnyResult]):
         judge busy. An error in one portion, or an interrupt, ends the asking of all.
         """
         judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
-        judge: Any = judges[0] if judges else None
+        judge: Any = judges[0]
         is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
         if not is_live or any(other is not judge for other in judges):
             return self.batch(triplets, answers)

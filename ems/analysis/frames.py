@@ -35,6 +35,7 @@ METRIC_ORDER = (
     "Coverage(local)",
     FIGURES_METRIC,
 )
+_JUDGED = ("ref_points", "ans_score", "answer2response", "response2answer")
 TABLE1_PARTS = ("Score", "Precision", "Recall", "F1")
 HIGHER_IS_WORSE = ("Contradicted", "Missing", "Refused")
 PART_ORDER = (*TABLE1_PARTS, "Recall uncontradicted", *HIGHER_IS_WORSE)
@@ -129,7 +130,9 @@ def value_rows(result: Any, metric: str) -> Iterator[ValueRow]:
         values = {"Score": result.value}
         sums = {"Score": (result.value, 1.0)}
     else:
-        units = max(_judged(result), result.unscored)
+        # One judgement of each point or claim makes the values.
+        judged = sum(len(getattr(result, name, ())) for name in _JUDGED)
+        units = max(judged, result.unscored)
         values = {"Precision": result.precision, "Recall": result.recall, "F1": result.f1}
         sums = _sums(result)
     signature = sys.intern(rendered(result.signature))
@@ -150,12 +153,6 @@ def _figure_rows(result: Any, names: tuple[str, str, str]) -> Iterator[ValueRow]
             yield ValueRow(
                 FIGURES_METRIC, part, *names, side.share, *sums, side.count, 0, signature
             )
-
-
-def _judged(result: Any) -> int:
-    """How many points or claims of a result were judged: one judgement each makes its values."""
-    fields = ("ref_points", "ans_score", "answer2response", "response2answer")
-    return sum(len(getattr(result, name, ())) for name in fields)
 
 
 def _sums(result: Any) -> dict[str, tuple[float, float]]:
