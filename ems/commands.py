@@ -13,14 +13,13 @@ import runpy
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .analysis.frames import PART_ORDER, ValueRow, joined, metric_of, of_rows, value_rows
+from .analysis.frames import PART_ORDER, ValueRow, metric_of, of_rows, value_rows
 from .evaluators import OwnMetric, build
 from .io import parse_yaml, read_text, write_jsonl
 from .judge.cost import plan_text, usage_table
@@ -134,6 +133,7 @@ def _results(
 
     Beside them a line for each model that left triplets unanswered.
     """
+    from .data import notify_unanswered, records
     from .support.supporter import check_by_judge
 
     if args.support and not hasattr(evaluators[0], "extractor"):
@@ -143,7 +143,13 @@ def _results(
     if args.support and judge is None:
         raise InputError("--support llm asks a judge; name one, or leave it out")
     triplets = _triplets(args)
-    answers, n_answers, unanswered = _answers(args, triplets)
+    # A file is read first whole for its errors, without keeping a text, and again for each
+    # evaluator. A pipe is kept.
+    source: Any = args.answers
+    if not Path(source).is_file():
+        source = list(records(source, Answer))
+    answers = [replace(answer, answer="") for answer in records(source, Answer)]
+    unanswered = notify_unanswered(triplets, answers)
     if args.scheduler:
         from .distributed import stream
 
@@ -153,9 +159,11 @@ def _results(
                 "--workers, or a batch endpoint (ems replies export --pending)"
             )
         stages = {"scorer": args.scorer, **args.stage_settings}
-        return stream(args.scheduler, triplets, list(answers()), **stages), unanswered
+        whole = list(records(source, Answer))
+        return stream(args.scheduler, triplets, whole, **stages), unanswered
     results = chain.from_iterable(
-        evaluator.stream(triplets, answers(), n_answers) for evaluator in evaluators
+        evaluator.stream(triplets, records(source, Answer), len(answers))
+        for evaluator in evaluators
     )
     if judge is None or not args.support:
         return results, unanswered
@@ -175,24 +183,6 @@ def _triplets(args: Namespace) -> list[Triplet]:
             triplet = replace(triplet, context=numbers_alone(triplet.context))
         triplets.append(triplet)
     return triplets
-
-
-def _answers(
-    args: Namespace, triplets: Sequence[Triplet]
-) -> tuple[Callable[[], Iterator[Answer]], int, list[str]]:
-    """What gives the answers one after the other, how many there are, and whose are missing.
-
-    A file is read first whole for its errors, without
-    keeping a text, and again for each evaluator. A pipe is kept.
-    """
-    from .data import notify_unanswered, records
-
-    source: Any = args.answers
-    if not Path(source).is_file():
-        source = list(records(source, Answer))
-    answers = [replace(answer, answer="") for answer in records(source, Answer)]
-    unanswered = notify_unanswered(triplets, answers)
-    return partial(records, source, Answer), len(answers), unanswered
 
 
 def _warning(made: Any) -> dict[str, str]:
@@ -235,13 +225,17 @@ def _print_summary(
     A warning is the first line. In JSON each row has it as a field. In Markdown the verdict follows
     it, and what the thresholds say is the end. Returns a line for each mean that breaks one.
     """
+    import pandas as pd
+
     from .analysis.findings import few_figures, verdict
     from .analysis.gate import gate_failures, outcome_text
     from .analysis.stats import paired_table, summarise
     from .analysis.tables import bold, markdown_table, means_table, table_text
     from .support.supporter import support_table
 
-    summary = summarise(joined(frames, keep=args.markdown), cluster=args.cluster)
+    values = pd.concat(frames, ignore_index=True)
+    frames.clear()
+    summary = summarise(values, cluster=args.cluster)
     failed = gate_failures(summary, thresholds)
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
@@ -250,7 +244,6 @@ def _print_summary(
     blocks = [*warning.values()]
     if args.markdown:
         show = markdown_table
-        values = joined(frames, keep=False)
         pairs = paired_table(values, cluster=args.cluster)
         blocks += [bold(" ".join(verdict(values, summary, pairs))), ""]
     blocks.append(show(means_table(summary)))
@@ -320,8 +313,7 @@ def write_report(args: Namespace) -> int:
 
     triplets, answers = _whole_files(args)
     check_output(args.output, *args.results, args.triplets, args.answers)
-    results, rows = read_results(args.results)
-    frame = of_rows(rows)
+    results, frame = read_results(args.results)
     frame["group"] = frame[args.cluster]
     page = save_report(
         results,

@@ -29,15 +29,17 @@ from .analysis.frames import (
     ValueRow,
     by_metric,
     metric_of,
+    of_rows,
     to_frame,
     value_rows,
+    with_figures_once,
 )
 from .baselines import Claims
 from .io import FilePath, parse_jsonl, read_lines, write_jsonl
 from .metrics import check_alignment
 from .results import CoverageResult, EMSResult, Result, ScoreResult
 from .terminal import did_you_mean, first_few, notify
-from .types import WITHOUT_JUDGE, Answer, InputError, Triplet
+from .types import Answer, InputError, Triplet, warning_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,8 +211,7 @@ class Shown:
 
     def _warning(self: Any) -> str:
         results = chain.from_iterable(by_metric(self).values())
-        judged = all("judge" in result.signature for result in results)
-        return "" if judged else WITHOUT_JUDGE
+        return max(warning_of(result.signature) for result in results)
 
 
 class ResultList(Shown, list[Any]):
@@ -221,8 +222,8 @@ class ResultsByMetric(Shown, dict[str, list[Any]]):
     """The results of a file: a list for each metric, by its name."""
 
 
-def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], list[ValueRow]]:
-    """The worst results of a file by metric, and the values of all its results.
+def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]], pd.DataFrame]:
+    """The worst results of a file by metric, and the frame of values of all its results.
 
     The worst are, of each metric and model, the `most` results with the lowest F1 or Score, lowest
     first; a result without a value is the last. Else as `iter_results`.
@@ -239,10 +240,10 @@ def worst_results(path: FilePath, most: int = 1000) -> tuple[dict[str, list[Any]
     worst: dict[str, list[Any]] = {}
     for (metric, _), ranked in lists.items():
         worst.setdefault(metric, []).extend(result for _, result in ranked)
-    return worst, values
+    return worst, of_rows(values)
 
 
-def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[ValueRow]]:
+def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], pd.DataFrame]:
     """The worst results of files, by metric, and the values of all, as `worst_results` has them.
 
     A metric that several files have, of one model or by different settings, is told apart by the
@@ -253,21 +254,20 @@ def read_results(paths: Sequence[FilePath]) -> tuple[dict[str, list[Any]], list[
         return files[0]
     import pandas as pd
 
-    cells: list[tuple[str, ...]] = []
-    for _, rows in files:
-        cells += {(row.metric, row.model, row.signature) for row in rows}
-    by_metric = pd.DataFrame(cells, columns=["metric", "model", "signature"]).groupby("metric")
+    names = ["metric", "model", "signature"]
+    cells = pd.concat([values[names].drop_duplicates() for _, values in files])
+    by_metric = cells.groupby("metric")
     counts = by_metric.nunique()
     is_one = (counts["model"] == by_metric.size()) & (counts["signature"] == 1)
     is_one[FIGURES_METRIC] = True  # the figures of an answer are the same in all files
     results: dict[str, list[Any]] = {}
-    values: list[ValueRow] = []
-    for path, (found, rows) in zip(paths, files, strict=True):
-        names = {metric: metric if one else f"{metric}, {path}" for metric, one in is_one.items()}
+    frames = []
+    for path, (found, values) in zip(paths, files, strict=True):
+        told = {metric: metric if one else f"{metric}, {path}" for metric, one in is_one.items()}
         for metric, its_results in found.items():
-            results.setdefault(names[metric], []).extend(its_results)
-        values += [row._replace(metric=names[row.metric]) for row in rows]
-    return results, values
+            results.setdefault(told[metric], []).extend(its_results)
+        frames.append(values.assign(metric=values["metric"].map(told)))
+    return results, with_figures_once(pd.concat(frames, ignore_index=True))
 
 
 # --- rows ---
@@ -404,22 +404,12 @@ def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if field in _NAME_FIELDS and isinstance(value, int | str):
             value = sys.intern(str(value).strip())
-        if field == "label" and isinstance(value, str):
-            value = _number_of(value)
         cleaned[field] = value
     if "id" in cleaned:
         cleaned.setdefault("group", cleaned["id"])
     if cleaned.get("points"):
         cleaned.setdefault("reference", "")
     return cleaned
-
-
-def _number_of(label: str) -> float | str:
-    """The number that a label writes, with Arabic digits or decimal sign too; else the label."""
-    try:
-        return float(label.replace("\N{ARABIC DECIMAL SEPARATOR}", "."))
-    except ValueError:
-        return label
 
 
 def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
@@ -439,9 +429,8 @@ def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
         hint = "; a refusal is the text ''" if field == "answer" else ""
         if field in given:
             raise InputError(f"{place}: {field!r} is empty{hint}")
-        misspelt = "".join({did_you_mean(name, [field]) for name in given})
         raise InputError(
-            f"{place}: {field!r} is missing; there are {first_few(list(given), 8)}{misspelt}{hint}"
+            f"{place}: {field!r} is missing; there are {first_few(list(given), 8)}{hint}"
         )
     value = first["input"]
     raise InputError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
-from typing import Protocol
 
 from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, reply_schema, rows_request
 from .prompts import Prompts, numbered, quoted
@@ -14,17 +13,6 @@ from .types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
 PointLists = tuple[Points, Points]  # the reference's points and the answer's
-
-
-class Matcher(Protocol):
-    """Anything that matches points: one `Match` for each pair of point lists.
-
-    A `Match` has an entry for each reference point.
-    """
-
-    signature: str
-
-    def __call__(self, pairs: Sequence[PointLists]) -> list[Match]: ...
 
 
 class LLMMatcher(JudgeStage):

@@ -14,10 +14,9 @@ from .custom import as_stage
 from .extract import Extractor
 from .judge import MissingReplies
 from .local.figures import compare_figures
-from .match import Matcher
 from .metrics import check_alignment, ems_scores, reference_scores
 from .results import EMSResult, PointsResult, Result
-from .score import PointPair, Scorer
+from .score import PointPair
 from .terminal import first_few, progress_bar
 from .types import (
     Answer,
@@ -130,7 +129,7 @@ class Evaluator(Signed, Generic[AnyResult]):
         judge busy. An error in one portion, or an interrupt, ends the asking of all.
         """
         judges = [getattr(stage, "judge", None) for stage in self.stages.values()]
-        judge: Any = judges[0] if judges else None
+        judge: Any = judges[0]
         is_live = getattr(judge, "mode", "") == "live" and judge.workers > 1
         if not is_live or any(other is not judge for other in judges):
             return self.batch(triplets, answers)
@@ -198,13 +197,16 @@ def _checked(rows: Iterable[Any], kind: type[Any], key: Sequence[str]) -> list[A
 class EMS(Evaluator[EMSResult]):
     """The paper's pipeline from three interchangeable stages.
 
+    An extractor gives for each text its points, or None for a lost reply. A matcher gives one
+    `Match` for each pair of point lists, with an entry for each reference point. A scorer gives for
+    each answer's pairs as many values in [0, 1], None for an unscored pair. Each has a `signature`.
     Each may also be a plain function, or its import path (`custom`).
     """
 
     def __init__(self, extractor: Any, matcher: Any, scorer: Any):
         self.extractor = as_stage(extractor, "extractor")
-        self.matcher: Matcher = as_stage(matcher, "matcher")
-        self.scorer: Scorer = as_stage(scorer, "scorer")
+        self.matcher = as_stage(matcher, "matcher")
+        self.scorer = as_stage(scorer, "scorer")
         super().__init__(extract=self.extractor, match=self.matcher, score=self.scorer)
 
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[EMSResult]:

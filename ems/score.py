@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, reply_schema, rows_request
 from .metrics import f1
@@ -23,17 +23,6 @@ ROUGE_KINDS = {
     "rouge2": "rouge2:stemmed",
 }
 PointPair = tuple[str, str]  # a reference point and the answer point that it is matched with
-
-
-class Scorer(Protocol):
-    """Anything that scores pairs: for each answer's pairs as many values.
-
-    A value is in [0, 1]; None = unscored.
-    """
-
-    signature: str
-
-    def __call__(self, groups: Sequence[Sequence[PointPair]]) -> list[list[float | None]]: ...
 
 
 class LLMScorer(JudgeStage):

@@ -101,6 +101,11 @@ class Answer:
     answer: str
 
 
+def warning_of(signature: Mapping[str, str]) -> str:
+    """The warning about values with this signature; "" where it names a judge."""
+    return "" if "judge" in signature else WITHOUT_JUDGE
+
+
 def rendered(signature: Mapping[str, str]) -> str:
     """A signature as one line, for a table or a page: `name:value|name:value`."""
     return "|".join(f"{name}:{value}" for name, value in signature.items())

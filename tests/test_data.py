@@ -171,9 +171,9 @@ def test_a_misspelt_column_is_named(tmp_path, capsys, column, notice):
     assert capsys.readouterr().err == ""
 
 
-def test_labels_are_read_with_arabic_digits_and_decimal_sign():
+def test_labels_are_read_as_numbers():
     rows = []
-    for i, label in enumerate(["٠٫٥", "٠", "1", " 0.25 "]):
+    for i, label in enumerate(["0.5", "0", "1", " 0.25 "]):
         rows.append({"triplet_id": str(i), "model": "m", "label": label})
     assert read_labels(rows)["label"].tolist() == [0.5, 0.0, 1.0, 0.25]
     with refused("label row 0: 'label': Input should be a valid number", "'0,5'"):
@@ -196,8 +196,7 @@ def test_labels_are_read_with_arabic_digits_and_decimal_sign():
         ([A], "line 1: 'id' is missing"),  # answers in place of triplets
         (
             [{"id": "a", "question": "q", "refrence": "r"}],
-            "'reference' is missing; there are 'id', 'question', 'refrence'; did you mean "
-            "'reference'?",
+            "'reference' is missing; there are 'id', 'question', 'refrence'",
         ),
         ([{**T, "reference": None}], "'reference' is empty"),
         ([T, {**T, "id": "b", "reference": " \n"}], "line 2: 'reference' is empty"),
@@ -418,5 +417,5 @@ def test_a_metric_of_several_files_is_one_unless_models_repeat_or_settings_diffe
     if not is_joined:
         names = [f"Judge alone, {first}", f"Judge alone, {second}"]
     assert list(results) == names
-    assert [(row.metric, row.value) for row in values] == [(names[0], 0.5), (names[-1], 0.7)]
+    assert values[["metric", "value"]].to_numpy().tolist() == [[names[0], 0.5], [names[-1], 0.7]]
     assert list(read_results([first])[0]) == ["Judge alone"]

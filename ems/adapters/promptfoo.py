@@ -3,7 +3,7 @@
 from math import isnan
 from typing import Any
 
-from ..analysis.view import COVERED, alignment_rows
+from ..analysis.view import COVERED, alignment_rows, asks_what_is_contradicted
 from ..types import WITHOUT_JUDGE, InputError
 from . import METRIC_PARTS, evaluator
 
@@ -32,7 +32,7 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
         name = f"{WITHOUT_JUDGE} The share of the output's figures that the reference has:"
     reasons = [f"{name} {grade:.2f}"]
     passes = grade >= (default if threshold is None else threshold)
-    if hasattr(result, "contradicted") and "judge" in result.signature:
+    if asks_what_is_contradicted(result.signature):
         contradicted = len(result.contradicted)
         if contradicted:
             reasons.append(f"reference points contradicted: {contradicted}")

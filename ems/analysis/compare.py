@@ -63,7 +63,7 @@ def compare_results(
     is_asked = parts["metric"].isin(asked)
     not_compared = _clear_differences(parts[~is_asked])
     parts = parts[is_asked]
-    sides = sides.merge(both[[*_CELL, "triplet_id"]])
+    sides = sides.merge(answers[[*_CELL, "triplet_id"]])
     return {
         "verdict": _verdict(sides, parts.assign(a="a", b="b")) + not_compared,
         "parts": in_order(parts[[*_CELL, "a", "b", *DIFFERENCE_COLUMNS]]),
@@ -142,7 +142,7 @@ def _verdict(sides: pd.DataFrame, pairs: pd.DataFrame) -> list[str]:
         return []
     for model in models:
         tested = pairs[pairs["model"] == model]
-        of_model = sides[(sides["model"] == model) & sides["metric"].isin(tested["metric"])]
+        of_model = sides[sides["model"] == model]
         for sentence in verdict(of_model.assign(model=of_model["side"]), tested, tested):
             sentences.append(f"{visible(model)}: {sentence}" if len(models) > 1 else sentence)
     return sentences

@@ -125,9 +125,6 @@ class _Cell(NamedTuple):
             level += f" from {len(rows)} answers"
         return level
 
-    def levels(self, models: Sequence[str]) -> str:
-        return series([f"{_name(model)} {self.level(model)}" for model in models])
-
     def best(self) -> str:
         """The model that is clearly better than all others; "" for none."""
         wins = clear_wins(self.pairs)["better"].value_counts()
@@ -238,10 +235,11 @@ def _difference(cell: _Cell) -> str:
     means = means.sort_values(ascending=cell.part in HIGHER_IS_WORSE, kind="stable")
     if best := cell.best():
         others = means.index.drop(best)
-        names, levels = series(others.map(_name)), series(others.map(cell.level))
+        names, means_of = series(others.map(_name)), series(others.map(cell.level))
         better = _BETTER[cell.basis, cell.part]
-        return f"{_name(best)} {better} {names} ({cell.level(best)} against {levels})."
-    sentence = f"{_TITLES[cell.part]}: {cell.levels(means.index[:MOST_MODELS])}"
+        return f"{_name(best)} {better} {names} ({cell.level(best)} against {means_of})."
+    levels = [f"{_name(model)} {cell.level(model)}" for model in means.index[:MOST_MODELS]]
+    sentence = f"{_TITLES[cell.part]}: {series(levels)}"
     n_clear, n_pairs = cell.pairs["clear"].sum(), len(cell.pairs)
     if not n_pairs:
         return f"{sentence}; the {len(means)} models were not tested two by two."

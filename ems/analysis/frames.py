@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
@@ -16,7 +15,7 @@ from ..metrics import weighted_sum
 from ..pipeline import is_lost
 from ..results import CoverageResult, EMSResult, Result, ScoreResult
 from ..types import InputError, Points, Scores, rendered
-from .view import side_scores
+from .view import asks_what_is_contradicted, side_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +35,7 @@ METRIC_ORDER = (
     "Coverage(local)",
     FIGURES_METRIC,
 )
+_JUDGED = ("ref_points", "ans_score", "answer2response", "response2answer")
 TABLE1_PARTS = ("Score", "Precision", "Recall", "F1")
 HIGHER_IS_WORSE = ("Contradicted", "Missing", "Refused")
 PART_ORDER = (*TABLE1_PARTS, "Recall uncontradicted", *HIGHER_IS_WORSE)
@@ -79,11 +79,6 @@ def metric_of(result: Result) -> str:
     if isinstance(result, ScoreResult):
         return signature.get("metric", "Judge alone").partition(":")[0]
     return "RAGChecker"
-
-
-def asks_what_is_contradicted(signature: Mapping[str, str]) -> bool:
-    """Whether a judge is asked which points the other text contradicts: in Coverage(LLM) alone."""
-    return signature.get("coverage", "").startswith("llm:")
 
 
 def by_metric(results: GivenResults) -> Mapping[str, Iterable[Any]]:
@@ -135,7 +130,9 @@ def value_rows(result: Any, metric: str) -> Iterator[ValueRow]:
         values = {"Score": result.value}
         sums = {"Score": (result.value, 1.0)}
     else:
-        units = max(_judged(result), result.unscored)
+        # One judgement of each point or claim makes the values.
+        judged = sum(len(getattr(result, name, ())) for name in _JUDGED)
+        units = max(judged, result.unscored)
         values = {"Precision": result.precision, "Recall": result.recall, "F1": result.f1}
         sums = _sums(result)
     signature = sys.intern(rendered(result.signature))
@@ -156,12 +153,6 @@ def _figure_rows(result: Any, names: tuple[str, str, str]) -> Iterator[ValueRow]
             yield ValueRow(
                 FIGURES_METRIC, part, *names, side.share, *sums, side.count, 0, signature
             )
-
-
-def _judged(result: Any) -> int:
-    """How many points or claims of a result were judged: one judgement each makes its values."""
-    fields = ("ref_points", "ans_score", "answer2response", "response2answer")
-    return sum(len(getattr(result, name, ())) for name in fields)
 
 
 def _sums(result: Any) -> dict[str, tuple[float, float]]:
@@ -207,20 +198,7 @@ def of_rows(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     """A frame of values from its rows, those of an answer's figures once."""
     import pandas as pd
 
-    columns = {}  # one at a time: in memory all rows are large
-    for i, name in enumerate(COLUMNS):
-        columns[name] = pd.Series(map(itemgetter(i), rows))
-    return with_figures_once(pd.DataFrame(columns, copy=False))
-
-
-def joined(parts: list[pd.DataFrame], keep: bool) -> pd.DataFrame:
-    """Frames of values below each other. Parts that are not kept leave the list, and memory."""
-    import pandas as pd
-
-    values = pd.concat(parts, ignore_index=True)
-    if not keep:
-        parts.clear()
-    return values
+    return with_figures_once(pd.DataFrame(rows, columns=COLUMNS))
 
 
 def with_figures_once(values: pd.DataFrame) -> pd.DataFrame:

@@ -19,12 +19,12 @@ from .frames import (
     HIGHER_IS_WORSE,
     PART_ORDER,
     GivenResults,
-    asks_what_is_contradicted,
     basis_of,
     to_frame,
 )
 from .stats import summarise
 from .tables import in_markdown, percent, with_interval
+from .view import asks_what_is_contradicted
 
 _OWN = "|metric:"  # in the signature of a metric of the user's own
 _ROUNDING = 1e-9  # a mean that is this little beyond a threshold is equal to it

@@ -75,10 +75,8 @@ def agreement(values: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     measure, value, ci_low, ci_high (over groups), n, clusters, left_out (without a value).
     InputError for a label of an answer without values.
     """
-    answers = set(values[_ANSWER].itertuples(index=False, name=None))
-    labelled = set(labels[_ANSWER].itertuples(index=False, name=None))
-    unknown = sorted(labelled - answers)
-    if unknown:
+    unknown = labels.set_index(_ANSWER).index.difference(values.set_index(_ANSWER).index)
+    if len(unknown):
         raise InputError(
             f"{len(unknown)} labelled answers are not among the results: {first_few(unknown)}"
         )

@@ -42,7 +42,7 @@ from .view import (
     value_lines,
 )
 
-MOST_ROWS_SHOWN = 10  # a longer table of counts is folded
+_DIFFERENCES = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
 TEMPLATES = Path(__file__).parent / "templates"
 Results = Mapping[str, Sequence[Any]]
 WholeTexts = dict[tuple[str, str], tuple[str, str]]
@@ -77,6 +77,7 @@ def save_report(
     shown = to_frame(results)
     values = shown if values is None else values
     data = _packed(results, whole_texts(results, triplets, answers))
+    settings = (values["metric"] + ": " + values["signature"]).unique()
     fields = {
         "title": html.escape(visible(title, 200) or _title(values)),
         "about": html.escape(_about(results, values, sources, answers_file)),
@@ -85,7 +86,7 @@ def save_report(
         "support": _support(results),
         "least": MIN_CLUSTERS,
         "legend": LEGEND,
-        "settings": _paragraphs(map(visible, _settings(values))),
+        "settings": _paragraphs(map(visible, settings)),
         "data": base64.b64encode(data).decode(),
     }
     fields["rest"] = len(shown) < len(values)
@@ -128,7 +129,7 @@ def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
         "limits": _paragraphs(limits(values, summary, pairs)),
         "metrics": _metrics(summary, results, values),
         "summary": _table(means_table(summary).drop(columns="clusters")),
-        "differences": _differences(pairs),
+        "differences": _table(pairs_table(pairs)[_DIFFERENCES]) if len(pairs) else "",
         "clusters": summary["clusters"].max(),
     }
 
@@ -178,10 +179,8 @@ def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> s
     for metric, means in summary.groupby("metric", sort=False):
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
-        table = _table(counts) if len(counts) else ""
-        if len(counts) > MOST_ROWS_SHOWN:
-            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
-        page += table
+        if len(counts):
+            page += _table(counts)
     return page
 
 
@@ -240,19 +239,11 @@ def _paragraphs(sentences: Iterable[str]) -> str:
 
 def _pairs(values: pd.DataFrame) -> pd.DataFrame:
     """The models two by two; no rows for more models than a page can show."""
-    models = sorted(values["model"].unique(), key=by_size)
-    is_shown = values["part"].isin([*TABLE1_PARTS, "Contradicted"])
+    shown = values[values["part"].isin([*TABLE1_PARTS, "Contradicted"])]
+    models = shown["model"].unique()
     if len(models) > MOST_MODELS:
-        models = models[:1]  # a model alone has no pair
-    return paired_table(values[is_shown], models=models)
-
-
-def _differences(pairs: pd.DataFrame) -> str:
-    """The models two by two, as texts; "" for one model alone."""
-    if pairs.empty:
-        return ""
-    columns = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
-    return _table(pairs_table(pairs)[columns])
+        return paired_table(shown, models=models[:1])  # a model alone has no pair
+    return paired_table(shown)
 
 
 def _support(results: Results) -> str:
@@ -268,11 +259,6 @@ def _support(results: Results) -> str:
     if not tables:
         return ""
     return _table(in_order(pd.concat(tables)))
-
-
-def _settings(values: pd.DataFrame) -> Iterable[str]:
-    """Each metric with each of its signatures."""
-    return (values["metric"] + ": " + values["signature"]).unique()
 
 
 # --- the part that the script draws ---

@@ -33,13 +33,13 @@ def point_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:
         if not hasattr(result, "ref_points"):
             continue
         weights = result.ref_weights or (1.0,) * len(result.ref_points)
-        # The rows of the reference points come first.
-        rows = zip(result.ref_points, weights, alignment_rows(result.to_dict()), strict=False)
-        scored = [(ref, *row) for ref, row in enumerate(rows) if row[-1].score is not None]
-        total = sum(weight for _, _, weight, _ in scored) or 1
-        for ref, point, weight, row in scored:
-            item = _item(row.word, ref, result)
-            yield item | {"point": point, "score": row.score, "share": weight / total}
+        rows: Iterable[Any] = alignment_rows(result.to_dict())
+        scored = [row for row in rows if None not in (row.ref, row.score)]
+        total = sum(weights[row.ref] for row in scored) or 1
+        for row in scored:
+            item = _item(row.word, row.ref, result)
+            share = weights[row.ref] / total
+            yield item | {"point": result.ref_points[row.ref], "score": row.score, "share": share}
 
 
 def pair_items(results: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -181,9 +181,7 @@ def dot_plot(summary: pd.DataFrame) -> str:
         if 2 * answers < summary["n"].max():
             name += f" ({answers} answers)"
         cells = [f'<th scope="row">{html.escape(name)}</th>']
-        by_part = means.set_index("part")
-        for part in parts:
-            mean = by_part.loc[part] if part in by_part.index else None
+        for _, mean in means.set_index("part").reindex(parts).iterrows():
             cells.append(f"<td>{_dot(mean)}</td>")
         body += f"<tr>{''.join(cells)}</tr>"
     head = f"<thead><tr>{''.join(heads)}</tr></thead>"
@@ -192,10 +190,10 @@ def dot_plot(summary: pd.DataFrame) -> str:
 
 def _dot(mean: Any) -> str:
     """A mean as a number and as a drawing in which an axis of 100 stands for 1; "–" without one."""
-    if mean is None or mean["value"] != mean["value"]:  # nan
+    if math.isnan(mean["value"]):
         return "–"
     line = ""
-    if mean["ci_low"] == mean["ci_low"]:
+    if not math.isnan(mean["ci_low"]):
         low, high = 100 * mean["ci_low"], 100 * mean["ci_high"]
         line = f'<path class="interval" d="M{low:.1f} 5H{high:.1f}"/>'
     kind = "dot bad" if mean.name in HIGHER_IS_WORSE else "dot"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..metrics import answer_scores, reference_scores
 from ..terminal import visible
-from ..types import WITHOUT_JUDGE, Scores, rendered
+from ..types import Scores, rendered, warning_of
 
 VALUE_FIELDS = ("recall", "precision", "f1", "value")
 ResultFields = Mapping[str, Any]  # what `Result.to_dict` gives
@@ -133,11 +133,9 @@ def alignment_rows(result: ResultFields) -> Iterator[AlignmentRow]:
         yield AlignmentRow(None, j, word, score)
 
 
-def scored_by(result: ResultFields) -> str:
-    """What made the scores: "pairs" (eq. 5), or coverage by a "judge" or by "words"."""
-    if "match" in result:
-        return "pairs"
-    return "judge" if result["signature"].get("coverage", "").startswith("llm:") else "words"
+def asks_what_is_contradicted(signature: Mapping[str, str]) -> bool:
+    """Whether a judge is asked which points the other text contradicts: in Coverage(LLM) alone."""
+    return signature.get("coverage", "").startswith("llm:")
 
 
 def _word(
@@ -155,7 +153,12 @@ def _word(
         return CONTRADICTED
     if score is None:
         return UNSCORED
-    covered, not_covered = LIMITS[scored_by(result)]
+    scored_by = "words"
+    if "match" in result:
+        scored_by = "pairs"
+    elif asks_what_is_contradicted(result["signature"]):
+        scored_by = "judge"
+    covered, not_covered = LIMITS[scored_by]
     if score <= not_covered:
         return if_absent
     if of_figures:
@@ -217,10 +220,6 @@ def _head(result: ResultFields) -> str:
     return "\n".join(lines)
 
 
-def _warning(result: ResultFields) -> str:
-    return "" if "judge" in result["signature"] else WITHOUT_JUDGE
-
-
 def _cells(result: ResultFields, row: AlignmentRow) -> tuple[str, str, str]:
     """The three texts of a row: reference point, score, answer point."""
     reference = _point(result["ref_points"], row.ref)
@@ -242,7 +241,7 @@ def _point(points: Sequence[str], index: int | None) -> str:
 def as_text(result: ResultFields) -> str:
     """One answer's values and its alignment for a terminal of 100 columns."""
     result = marked(result)
-    lines = _wrapped(f"{_warning(result)}\n{_head(result)}", _WIDTH)
+    lines = _wrapped(f"{warning_of(result['signature'])}\n{_head(result)}", _WIDTH)
     lines.append("-" * _WIDTH)
     lines += _columns("reference", "score", "answer")
     for row in alignment_rows(result):
@@ -276,7 +275,7 @@ def as_html(result: ResultFields) -> str:
         style = f"{_CELL_STYLE};border-left:{edge};background:{edge[-7:]}30"
         cells = [f'<td style="{style}">{_escaped(cell)}</td>' for cell in _cells(result, row)]
         rows += f"<tr>{''.join(cells)}</tr>"
-    warning = _warning(result)
+    warning = warning_of(result["signature"])
     if warning:
         warning = f'<p style="{_WARNING_STYLE}">{warning}</p>'
     return (

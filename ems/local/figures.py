@@ -38,8 +38,12 @@ _SCALES = {
 }
 # What a number without a scale word may leave out, as in a table "in millions".
 FACTORS = (1e3, 1e6, 1e9)
-_MULTIPLIERS = (1.0, *FACTORS)
-_DIVISORS = (1.0, *(1 / factor for factor in FACTORS))
+# By what a number may have to be multiplied to be compared with another one, where only one of them
+# has a scale word: by whether the number and the other have one.
+_FACTORS_BETWEEN = {
+    (False, True): (1.0, *FACTORS),
+    (True, False): (1.0, *(1 / factor for factor in FACTORS)),
+}
 
 # The patterns below are verbose: a space in them counts only within square brackets. A group that
 # must not be given back is atomic, (?>...): Python 3.11.0 to 3.11.4 repeat a group wrongly with ++.
@@ -176,20 +180,13 @@ class NumberIndex:
     def same_as(self, number: Number) -> Iterator[Number]:
         """Those that are the same as `number`; one that fits with two factors is given twice."""
         for (rounding, scaled), values in self._values.items():
-            for factor in _factors_between(number.scaled, scaled):
+            for factor in _FACTORS_BETWEEN.get((number.scaled, scaled), (1.0,)):
                 value = number.value * factor
                 within = max(rounding, number.rounding * factor) + 1e-9 * value
                 start = bisect_left(values, value - within)
                 end = bisect_right(values, value + within)
                 for i in range(start, end):
                     yield Number(values[i], rounding, scaled)
-
-
-def _factors_between(is_scaled: bool, other_is_scaled: bool) -> tuple[float, ...]:
-    """By what a number may have to be multiplied to be compared with another one."""
-    if is_scaled == other_is_scaled:
-        return (1.0,)
-    return _DIVISORS if is_scaled else _MULTIPLIERS
 
 
 # --- the figures of two texts ---

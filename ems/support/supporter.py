@@ -116,15 +116,15 @@ def support_table(results: Sequence[_R]) -> pd.DataFrame:
     for result in results:
         extra = {row.ans for row in alignment_rows(result.to_dict()) if row.word == EXTRA}
         for j, support in enumerate(result.support):
-            is_unscored = support.label is None
-            row: dict[str, object] = {"model": result.model, "points": 1, "unscored": is_unscored}
-            if not is_unscored:
-                for share in _SHARES:
-                    row[share] = share == support.label
-                row["supported but unmatched"] = support.label == "supported" and j in extra
-            rows.append(row)
-    table = pd.DataFrame(rows, columns=["model", *_COUNTS, *_SHARES])
+            rows.append((result.model, 1, support.label, j in extra))
+    table = pd.DataFrame(rows, columns=["model", "points", "label", "unmatched"])
+    label = table["label"]
+    table["unscored"] = label.isna()
+    for share in _LABELS.values():
+        table[share] = label == share
+    table["supported but unmatched"] = table["supported"] & table["unmatched"]
+    table[_SHARES] = table[_SHARES].astype(float).mask(label.isna())
     by_model = table.groupby("model", sort=False)
     counts = by_model[_COUNTS].sum().astype("Int64")
-    shares = by_model[_SHARES].mean().astype(float)
+    shares = by_model[_SHARES].mean()
     return counts.join(shares).dropna(axis=1, how="all").reset_index()
