@@ -247,7 +247,7 @@ def _print_summary(
         pairs = paired_table(values, cluster=args.cluster)
         blocks += [bold(" ".join(verdict(values, summary, pairs))), ""]
     blocks.append(show(means_table(summary)))
-    if not args.markdown and not warning:
+    if not args.markdown and not warning and summary["model"].nunique() == 1:
         blocks += few_figures(summary).values()
     if args.support:
         blocks += ["\nThe answers' points in the documents:\n", show(support_table(list(results)))]
