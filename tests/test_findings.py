@@ -136,6 +136,41 @@ def test_without_a_judge_it_speaks_of_figures_and_never_of_words():
     ]
 
 
+@pytest.mark.parametrize(
+    ("recall_of_b", "told"),
+    [
+        (0.366, ["“A” has a clearly higher Figures Recall than “B” (1.000 against 0.366)."]),
+        (1.0, []),
+    ],
+)
+def test_figures_that_a_model_leaves_out_are_told_where_what_it_has_is_right(recall_of_b, told):
+    models = precision_of_figures("A", [1.0] * 8) + precision_of_figures("B", [1.0] * 8)
+    recall = {"metric": "Figures", "part": "Recall", "signature": "figures:1"}
+    models += rows_of("A", [1.0] * 8, **recall) + rows_of("B", [recall_of_b] * 8, **recall)
+    assert said(models)[0][1:] == [
+        "Share of an answer’s figures that its reference has, highest first: “A” 1.000 and “B” "
+        "1.000; no difference in Figures Precision is clear over 8 groups.",
+        *told,
+    ]
+    # Where a difference in precision is clear, recall is not spoken of.
+    wrong = precision_of_figures("A", [1.0] * 8) + precision_of_figures("B", around(0.7))
+    both = wrong + models[16:]
+    assert said(both)[0] == said(wrong)[0]
+
+
+def test_clear_differences_in_recall_of_figures_are_counted_where_no_model_has_more_than_all():
+    recall = {"metric": "Figures", "part": "Recall", "signature": "figures:1"}
+    models = []
+    for name, share in (("A", 0.9), ("B", 0.9), ("C", 0.3)):
+        models += rows_of(name, around(share), **recall)
+    # An answer without figures has no precision.
+    assert said(models)[0][1:] == [
+        "Figures Recall, highest first: “A” 0.900, “B” 0.900 and “C” 0.300; 2 of 3 differences "
+        "are clear."
+    ]
+    assert said(models[:16])[0] == ["Only words and figures were compared, not meaning."]
+
+
 def test_where_a_judge_was_asked_words_and_figures_have_no_say():
     both = [rows_of("A", around(0.6)), rows_of("B", around(0.5))]
     local = rows_of("B", around(0.9), metric="Coverage(local)", signature=WORDS)

@@ -409,3 +409,43 @@ def test_without_a_judge_the_grid_shows_figures_and_no_contradictions(tmp_path, 
     assert cells == ([f1] * 3 if is_judged else ["0.60", "0.60", "no figures"])
     assert ("(Figures Precision)</span> of one answer" in drawn) != is_judged
     assert ('<span id="grid-against">' in drawn) == is_judged  # else it is hidden
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["figure not in the answer", "figure not in the reference"])
+@pytest.mark.parametrize("is_coverage", [False, True])
+def test_a_judged_report_offers_the_points_with_a_figure_that_the_other_side_lacks(
+    tmp_path, word, is_coverage
+):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("no browser here")
+    right = result("right")
+    if is_coverage:
+        texts = {"ref_points": right.ref_points, "ans_points": right.ans_points}
+        scores = {"ref_score": (0.8, 0.1, 0.6), "ans_score": (0.8, 0.1), "nearest": (1, 0, 0)}
+        signature = {"coverage": "llm:kit#1,max=10", "judge": "j"}
+        values = {"recall": 0.5, "precision": 0.5, "f1": 0.5}
+        right = CoverageResult("t1", "right", **texts, **scores, **values, signature=signature)
+    wrong = replace(right, model="wrong", figures=FIGURES)
+    path = save_report([right, wrong], tmp_path / "report.html")
+    # The page's own policy lets no other script in: the copy has none, and a choice.
+    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text("utf-8"))
+    choice = (
+        f"setTimeout(() => {{ $('word').value = '{word}'; changed();"
+        " document.querySelector('tr.answer').click(); }, 1000)"
+    )
+    path.write_text(page.replace("</body>", f"<script>{choice}</script></body>"), "utf-8")
+    options = "--headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom"
+    command = [browser, *options.split(), f"file://{path}"]
+    drawn = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    if "<html" not in drawn:
+        pytest.skip("the browser does not start here")
+    assert f'<option value="{word}">' in drawn
+    assert "1 of 2 answers." in drawn
+    assert re.findall('class="answer[^"]*"><td><button class="open"[^>]*>([^<]*)<', drawn) == [
+        "wrong"
+    ]
+    first = re.search('class="points one-answer">.*?<tbody>(<tr.*?</tr>)', drawn, re.S)[1]
+    in_first = "Revenue rose" if word.endswith("answer") or not is_coverage else ">Up <"
+    assert in_first in re.sub('<td class="hint">.*?</td>', "", first)

@@ -18,17 +18,24 @@ FEW_SHARED, ENOUGH_FIGURES = 0.9, 20  # a lower share, of as many figures, puts 
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
 # Of other parts nothing is said, nor of words: who shares more of them with the references need not
-# be better.
+# be better. Recall of figures is told only where it alone has a clear difference.
 _BETTER = {
-    ("meaning", "Contradicted"): "contradicts the references clearly less often than",
-    ("meaning", "F1"): "has a clearly higher F1 than",
-    ("meaning", "Score"): "has a clearly higher score than",
-    ("figures", "Precision"): "has clearly more of its figures in the references than",
+    "meaning": {
+        "Contradicted": "contradicts the references clearly less often than",
+        "F1": "has a clearly higher F1 than",
+        "Score": "has a clearly higher score than",
+    },
+    "figures": {
+        "Precision": "has clearly more of its figures in the references than",
+        "Recall": "has a clearly higher Figures Recall than",
+    },
+    "words": {},
 }
 # How values are called in a list of all models.
 _TITLES = {
     "Contradicted": "Contradicted reference points, fewest first",
     "Precision": "Share of an answer’s figures that its reference has, highest first",
+    "Recall": "Figures Recall, highest first",
     "F1": "F1, highest first",
     "Score": "Score, highest first",
 }
@@ -54,8 +61,9 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
 
     `values` is a frame of values, `summary` and `pairs` are what `summarise` and `paired_table`
     make of it. By each metric with a judge, or else by figures, they say which model is clearly
-    better than which, in contradicted points first and then in F1 or score; of one model alone, how
-    much of the reference it states. F1 comes first where one model is clearly better in it than all
+    better than which, in contradicted points first and then in F1 or score; of figures, in
+    Precision, and where no difference in it is clear, in Recall; of one model alone, how much of
+    the reference it states. F1 comes first where one model is clearly better in it than all
     others, and none of these contradicts clearly less: a model that says nothing contradicts
     nothing. Without pairs models are only put in order. Models that are not `_ranked` are left out.
 
@@ -138,9 +146,11 @@ def _told(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> l
     for metric in summary["metric"].unique():
         rows = values[values["metric"] == metric]
         basis = basis_of(metric, rows["signature"].unique())
-        parts = [part for kind, part in _BETTER if kind == basis]
-        of_metric = [_cell(values, pairs, metric, part, basis) for part in parts]
+        of_metric = [_cell(values, pairs, metric, part, basis) for part in _BETTER[basis]]
         of_metric = [cell for cell in of_metric if len(cell.rows)]
+        clear_parts = [cell.part for cell in of_metric if cell.pairs["clear"].any()]
+        if clear_parts != ["Recall"]:
+            of_metric = [cell for cell in of_metric if cell.part != "Recall"]
         cells += _most_important_first(of_metric, values)
     return [cell for cell in cells if cell.basis == "meaning"] or cells
 
@@ -236,7 +246,7 @@ def _difference(cell: _Cell) -> str:
     if best := cell.best():
         others = means.index.drop(best)
         names, means_of = series(others.map(_name)), series(others.map(cell.level))
-        better = _BETTER[cell.basis, cell.part]
+        better = _BETTER[cell.basis][cell.part]
         return f"{_name(best)} {better} {names} ({cell.level(best)} against {means_of})."
     levels = [f"{_name(model)} {cell.level(model)}" for model in means.index[:MOST_MODELS]]
     sentence = f"{_TITLES[cell.part]}: {series(levels)}"
@@ -244,7 +254,9 @@ def _difference(cell: _Cell) -> str:
     if not n_pairs:
         return f"{sentence}; the {len(means)} models were not tested two by two."
     if not n_clear:
-        return f"{sentence}; no difference is clear over {cell.pairs['clusters'].max()} groups."
+        of_what = " in Figures Precision" if cell.basis == "figures" else ""
+        groups = cell.pairs["clusters"].max()
+        return f"{sentence}; no difference{of_what} is clear over {groups} groups."
     return f"{sentence}; {n_clear} of {n_pairs} differences are clear."
 
 

@@ -7,7 +7,8 @@ const SIGNS = { covered: "●", "in part": "◐", "figure not in the answer": "#
 const UNMATCHED = "supported, not in the reference";
 const BY_DOCUMENT = "contradicted by the document", NOT_IN_DOCUMENT = "figure not in the document";
 const MARK = /\[([^\][]+): (not in the (?:answer|reference|document)(?: or the document)?)\]/g;      // as view.py writes it
-const FILTERS = ["figure not in the answer", "figure not in the reference", "not covered", "contradicted", "unscored",
+const LOST_FIGURE = "figure not in the answer", OTHER_FIGURE = "figure not in the reference";
+const FILTERS = [LOST_FIGURE, OTHER_FIGURE, "not covered", "contradicted", "unscored",
   "not in the reference", BY_DOCUMENT, NOT_IN_DOCUMENT, UNMATCHED];
 const NO_TEXTS = "Results keep no whole texts: ems report --triplets FILE --answers FILE brings them.";
 const TITLES = { recall: "Recall", precision: "Precision", f1: "F1", value: "Score" };
@@ -49,10 +50,13 @@ function prepare(answer) {              // what filters and sorting look at
 
 const facts = (place) => [...report.texts[place].matchAll(MARK)].map(([, , fact]) => fact);
 
-function wordsOf(answer, [, ans, word, , , isHint]) {        // what a row's points are called, as in the filter of points
-  if (isHint) return [word];
-  const [label] = answer.support[ans] || [], lacks = ans === null ? [] : facts(answer.ans[ans]);
-  return [word, label === "contradicted" ? BY_DOCUMENT : "", word === "not in the reference" && label === "supported" ? UNMATCHED : "",
+function wordsOf(answer, [ref, ans, word, , isHint]) {       // what a row's points are called, as in the filter of points
+  const words = [word];                 // a judge's word says nothing of figures: they are found by their marks
+  if (answer.judged && ref !== null && facts(answer.ref[ref]).length) words.push(LOST_FIGURE);
+  if (isHint || ans === null) return words;
+  const [label] = answer.support[ans] || [], lacks = facts(answer.ans[ans]);
+  if (answer.judged && lacks.some((fact) => fact.includes("reference"))) words.push(OTHER_FIGURE);
+  return [...words, label === "contradicted" ? BY_DOCUMENT : "", word === "not in the reference" && label === "supported" ? UNMATCHED : "",
     lacks.some((fact) => fact.endsWith("document")) ? NOT_IN_DOCUMENT : ""];
 }
 
