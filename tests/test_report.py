@@ -359,25 +359,31 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
     assert "<td>2 of 2</td><td>Margin was 46%.</td>" in page
 
 
-@pytest.mark.slow
-def test_the_grid_opens_the_answers_to_a_question_side_by_side(tmp_path):
+def drawn_after(action, path):
+    """What a browser shows of a page after a statement of the test was run in it."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         pytest.skip("no browser here")
-    answered = [Answer("t1", "good", "Up 6%. Fine."), Answer("t1", "bad", "Down 6%.")]
-    results = [result("good"), replace(result("bad"), figures=FIGURES)]
-    path = tmp_path / "report.html"
-    triplets = [Triplet("t1", "Apple", "How?", "Revenue rose 6%. All.")]
-    save_report({"EMS(LLM)": results}, path, triplets=triplets, answers=answered)
-    # The page's own policy lets no other script in: the copy has none, and a click.
+    # The page's own policy lets no other script in: the copy has none, and the statement.
     page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text("utf-8"))
-    click = "setTimeout(() => document.querySelectorAll('.value')[1].click(), 1000)"
-    path.write_text(page.replace("</body>", f"<script>{click}</script></body>"), "utf-8")
+    script = f"<script>setTimeout(() => {{ {action} }}, 1000)</script>"
+    path.write_text(page.replace("</body>", f"{script}</body>"), "utf-8")
     options = "--headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom"
     command = [browser, *options.split(), f"file://{path}"]
     drawn = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     if "<html" not in drawn:
         pytest.skip("the browser does not start here")
+    return drawn
+
+
+@pytest.mark.slow
+def test_the_grid_opens_the_answers_to_a_question_side_by_side(tmp_path):
+    answered = [Answer("t1", "good", "Up 6%. Fine."), Answer("t1", "bad", "Down 6%.")]
+    results = [result("good"), replace(result("bad"), figures=FIGURES)]
+    path = tmp_path / "report.html"
+    triplets = [Triplet("t1", "Apple", "How?", "Revenue rose 6%. All.")]
+    save_report({"EMS(LLM)": results}, path, triplets=triplets, answers=answered)
+    drawn = drawn_after("document.querySelectorAll('.value')[1].click()", path)
     side = re.search(r'<table class="points side">.*?</table>', drawn, re.S)[0]
     assert "<th>Reference</th><th>bad</th><th>good</th>" in side  # the one clicked at is first
     assert "<td>Margin was 46%.</td>" in side
@@ -417,9 +423,6 @@ def test_without_a_judge_the_grid_shows_figures_and_no_contradictions(tmp_path, 
 def test_a_judged_report_offers_the_points_with_a_figure_that_the_other_side_lacks(
     tmp_path, word, is_coverage
 ):
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if not browser:
-        pytest.skip("no browser here")
     right = result("right")
     if is_coverage:
         texts = {"ref_points": right.ref_points, "ans_points": right.ans_points}
@@ -429,18 +432,8 @@ def test_a_judged_report_offers_the_points_with_a_figure_that_the_other_side_lac
         right = CoverageResult("t1", "right", **texts, **scores, **values, signature=signature)
     wrong = replace(right, model="wrong", figures=FIGURES)
     path = save_report([right, wrong], tmp_path / "report.html")
-    # The page's own policy lets no other script in: the copy has none, and a choice.
-    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text("utf-8"))
-    choice = (
-        f"setTimeout(() => {{ $('word').value = '{word}'; changed();"
-        " document.querySelector('tr.answer').click(); }, 1000)"
-    )
-    path.write_text(page.replace("</body>", f"<script>{choice}</script></body>"), "utf-8")
-    options = "--headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom"
-    command = [browser, *options.split(), f"file://{path}"]
-    drawn = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
-    if "<html" not in drawn:
-        pytest.skip("the browser does not start here")
+    choice = f"$('word').value = '{word}'; changed(); "
+    drawn = drawn_after(choice + "document.querySelector('tr.answer').click()", path)
     assert f'<option value="{word}">' in drawn
     assert "1 of 2 answers." in drawn
     assert re.findall('class="answer[^"]*"><td><button class="open"[^>]*>([^<]*)<', drawn) == [
