@@ -88,10 +88,10 @@ const plain = (place) => report.texts[place].replaceAll(MARK, "$1");
 function sideCell(answer, index) {      // what the score says of a reference point, and the point it is matched with
   const row = answer.rows.find(([ref]) => ref === index && index >= 0);
   if (!row) return make("td", "", "–");
-  const [, ans, word, score, , isHint] = row, cell = make("td", `own ${word.replaceAll(" ", "-")}`);
+  const [, ans, word, score, isHint] = row, cell = make("td", `own ${word.replaceAll(" ", "-")}`);
   cell.style.setProperty("--share", score ?? 0);
   put(cell, make("span", "sign", SIGNS[word]), ` ${word}${score >= 0.005 ? ` ${score.toFixed(2)}` : ""}`);
-  if (ans !== null && !isHint) put(cell, put(make("small"), ...underlined(report.texts[answer.ans[ans]])));
+  if (ans !== null) put(cell, put(make("small"), isHint ? "nearest: " : "", ...underlined(report.texts[answer.ans[ans]])));
   return cell;
 }
 
