@@ -150,6 +150,7 @@ def _results(
         source = list(records(source, Answer))
     answers = [replace(answer, answer="") for answer in records(source, Answer)]
     unanswered = notify_unanswered(triplets, answers)
+    total = len(answers)  # the list itself is let go before the first result
     if args.scheduler:
         from .distributed import stream
 
@@ -162,8 +163,7 @@ def _results(
         whole = list(records(source, Answer))
         return stream(args.scheduler, triplets, whole, **stages), unanswered
     results = chain.from_iterable(
-        evaluator.stream(triplets, records(source, Answer), len(answers))
-        for evaluator in evaluators
+        evaluator.stream(triplets, records(source, Answer), total) for evaluator in evaluators
     )
     if judge is None or not args.support:
         return results, unanswered

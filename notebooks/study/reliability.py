@@ -127,7 +127,7 @@ def changes(first: pd.DataFrame, again: pd.DataFrame, by: str | list[str]) -> pd
     names = ["metric", "part", "model", "triplet_id"]
     both = first.merge(again[[*names, "value", "den"]], on=names, suffixes=("", "_again"))
     if both.empty:
-        return pd.DataFrame()
+        return both.set_index(by)
     rows = {}
     for name, cell in both.groupby(by, sort=False):
         difference = cell["value_again"] - cell["value"]
