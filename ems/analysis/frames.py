@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
@@ -198,7 +199,10 @@ def of_rows(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     """A frame of values from its rows, those of an answer's figures once."""
     import pandas as pd
 
-    return with_figures_once(pd.DataFrame(rows, columns=COLUMNS))
+    columns = {}  # one at a time: in memory all rows are large
+    for i, name in enumerate(COLUMNS):
+        columns[name] = pd.Series(map(itemgetter(i), rows))
+    return with_figures_once(pd.DataFrame(columns, copy=False))
 
 
 def with_figures_once(values: pd.DataFrame) -> pd.DataFrame:
