@@ -404,12 +404,22 @@ def _cleaned(row: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if field in _NAME_FIELDS and isinstance(value, int | str):
             value = sys.intern(str(value).strip())
+        if field == "label" and isinstance(value, str):
+            value = _number_of(value)
         cleaned[field] = value
     if "id" in cleaned:
         cleaned.setdefault("group", cleaned["id"])
     if cleaned.get("points"):
         cleaned.setdefault("reference", "")
     return cleaned
+
+
+def _number_of(label: str) -> float | str:
+    """The number that a label writes, with Arabic digits or decimal sign too; else the label."""
+    try:
+        return float(label.replace("\N{ARABIC DECIMAL SEPARATOR}", "."))
+    except ValueError:
+        return label
 
 
 def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:

@@ -148,8 +148,8 @@ class Evaluator(Signed, Generic[AnyResult]):
 
     def _dated(self, results: Sequence[AnyResult]) -> list[AnyResult]:
         """The results with the day of the newest reply that the stages have had so far."""
-        days = [getattr(stage, "newest", "") for stage in self.stages.values()]
-        return [replace(result, date=max([result.date, *days])) for result in results]
+        newest = max(getattr(stage, "newest", "") for stage in self.stages.values())
+        return [replace(r, date=newest) if newest > r.date else r for r in results]
 
     def points_of(
         self, extractor: Extractor, triplets: Triplets, answers: Sequence[Answer]

@@ -171,9 +171,9 @@ def test_a_misspelt_column_is_named(tmp_path, capsys, column, notice):
     assert capsys.readouterr().err == ""
 
 
-def test_labels_are_read_as_numbers():
+def test_labels_are_read_with_arabic_digits_and_decimal_sign():
     rows = []
-    for i, label in enumerate(["0.5", "0", "1", " 0.25 "]):
+    for i, label in enumerate(["٠٫٥", "٠", "1", " 0.25 "]):
         rows.append({"triplet_id": str(i), "model": "m", "label": label})
     assert read_labels(rows)["label"].tolist() == [0.5, 0.0, 1.0, 0.25]
     with refused("label row 0: 'label': Input should be a valid number", "'0,5'"):

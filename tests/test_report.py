@@ -262,6 +262,12 @@ def test_points_are_counted_by_what_is_said_of_them(page_of):
     assert "model answers refused covered not covered unscored m 2 1 1 4 1 " in text
 
 
+def test_a_long_table_of_counts_is_folded(page_of):
+    page = page_of([result(f"m{i}") for i in range(11)])
+    assert "<summary>Counts of points</summary>" in page
+    assert "Counts of points" not in page_of([result(f"m{i}") for i in range(10)])
+
+
 def test_whole_texts_stand_beside_the_points_where_they_are_given(tmp_path):
     answered = [Answer("t1", "m", "Up 6%.\n\nFine.\x1b[2J"), Answer("t9", "m", "Not scored.")]
     triplets = [Triplet("t1", "Apple", "How?", "Revenue rose 6%."), Triplet("t9", "g", "?", "r")]

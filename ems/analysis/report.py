@@ -43,6 +43,7 @@ from .view import (
 )
 
 _DIFFERENCES = ["a", "b", "metric", "part", "higher", "difference", "p_holm"]
+MOST_ROWS_SHOWN = 10  # a longer table of counts is folded
 TEMPLATES = Path(__file__).parent / "templates"
 Results = Mapping[str, Sequence[Any]]
 WholeTexts = dict[tuple[str, str], tuple[str, str]]
@@ -179,8 +180,10 @@ def _metrics(summary: pd.DataFrame, results: Results, values: pd.DataFrame) -> s
     for metric, means in summary.groupby("metric", sort=False):
         page += f"<h3>{html.escape(shortened(metric))}</h3>{dot_plot(means)}"
         counts = _counts(results.get(metric, ()), values[values["metric"] == metric])
-        if len(counts):
-            page += _table(counts)
+        table = _table(counts) if len(counts) else ""
+        if len(counts) > MOST_ROWS_SHOWN:
+            table = f'<details class="rows"><summary>Counts of points</summary>{table}</details>'
+        page += table
     return page
 
 
