@@ -440,7 +440,7 @@ def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
         if field in given:
             raise InputError(f"{place}: {field!r} is empty{hint}")
         raise InputError(
-            f"{place}: {field!r} is missing; there are {first_few(list(given), 8)}{hint}"
+            f"{place}: {field!r} is missing; the columns are {first_few(list(given), 8)}{hint}"
         )
     value = first["input"]
     raise InputError(

@@ -15,6 +15,7 @@ from .stats import MIN_CLUSTERS, MIN_SCORED
 from .tables import bounded, shortened, with_interval
 
 FEW_SHARED, ENOUGH_FIGURES = 0.9, 20  # a lower share, of as many figures, puts the judge in doubt
+NOT_MEANING = "Only words and figures were compared, not meaning."
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
 # Of other parts nothing is said, nor of words: who shares more of them with the references need not
@@ -79,7 +80,7 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     sentences = []
     told: dict[str, str] = {}  # the doubt, by metric
     if not any(cell.basis == "meaning" for cell in cells):
-        sentences.append("Only words and figures were compared, not meaning.")
+        sentences.append(NOT_MEANING)
     for cell in cells:
         if cell.rows["model"].nunique() == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])

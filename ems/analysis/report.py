@@ -89,9 +89,9 @@ def save_report(
         "legend": LEGEND,
         "settings": _paragraphs(map(visible, settings)),
         "data": base64.b64encode(data).decode(),
+        "rest": len(shown) < len(values),
+        "words": any(hasattr(rows[0], "ref_points") for rows in results.values()),
     }
-    fields["rest"] = len(shown) < len(values)
-    fields["words"] = any(hasattr(rows[0], "ref_points") for rows in results.values())
     # The parts of the page that are hidden where there is nothing to show.
     for name in ("rest", "words", "warning", "differences", "support"):
         fields[f"no_{name}"] = "" if fields[name] else "hidden"
