@@ -218,6 +218,15 @@ def test_pairs_are_counted_by_the_model_that_is_better():
     assert (row["word"], row["b"], row["equal"], row["confirmed"]) == ("a", 6, 2, 0)
 
 
+def test_labels_of_pairs_have_one_table(files, tmp_path):
+    path, _ = files
+    pairs = pd.DataFrame(pair_items(results("a", "b")))[["id"]]
+    pairs.assign(stratum=0, size=len(pairs), label="equal").to_csv(tmp_path / "pairs.csv")
+    printed = sheets_text([path], [str(tmp_path / "pairs.csv")])
+    assert "How often the labels confirm" in printed
+    assert "ecall" not in printed
+
+
 # --- people ---
 
 

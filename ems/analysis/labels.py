@@ -205,9 +205,8 @@ def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
     if labelled["score"].isna().all():  # pairs
         return lines
     recall = recall_table(items.dropna(subset="score"), said)
-    corrected = recall.dropna(subset="corrected")
-    if len(corrected):
-        lines += ["\nRecall, and what it is when the labels correct it:", table_text(corrected)]
+    if recall["corrected"].notna().any():
+        lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
     too_few = []
     for row in recall.itertuples():
         model = f"{shortened(row.model)} by {row.metric}"

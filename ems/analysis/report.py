@@ -259,9 +259,7 @@ def _support(results: Results) -> str:
         checked = [result for result in rows if getattr(result, "support", ())]
         if checked:
             tables.append(support_table(checked).assign(metric=metric))
-    if not tables:
-        return ""
-    return _table(in_order(pd.concat(tables)))
+    return _table(in_order(pd.concat(tables))) if tables else ""
 
 
 # --- the part that the script draws ---
