@@ -171,10 +171,10 @@ def test_a_correction_needs_labels_of_the_model_itself(files, capsys):
     said[said["id"].isin(of_b.iloc[:5])].to_csv(labels, index=False)
     assert main(["agree", path, labels]) == 0
     printed = capsys.readouterr().out
-    assert (
-        "No corrected recall of a by Coverage(LLM) (labels 0, clusters 0) and b by Coverage(LLM) "
-        "(labels 5, clusters 2): a model needs 10 labels or more in 6 clusters" in printed
-    )
+    needs = "10 labels or more of its points in 6 clusters or more are needed, and a label for"
+    assert printed.count(needs) == 1
+    table = recall_table(points, pd.read_csv(labels))
+    assert table[["model", "labels", "clusters"]].to_numpy().tolist() == [["a", 0, 0], ["b", 5, 2]]
     assert "is outside" not in printed
     # With nothing corrected a table of recall would have no more than that of means.
     assert "when the labels correct it" not in printed
@@ -276,9 +276,9 @@ def test_the_command_prints_words_recall_and_people(files, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert re.search(r"Coverage\(LLM\) +covered +0 +0 +16 +1.000 +0.794 +1.000", printed)
     for model in "ab":
-        assert printed.count(f"The recall of {model} by Coverage(LLM) is outside") == 2
+        assert printed.count(f"{model}: the recall of Coverage(LLM) is outside") == 2
     assert printed.count("when the labels correct it") == 2
-    assert "No corrected recall" not in printed
+    assert "are needed" not in printed
     assert re.search(r"other.csv +0.667 +0.571 +0.571 +0.571 48 +8", printed)
     assert WITHOUT_JUDGE not in printed
     without = write_jsonl(

@@ -21,7 +21,6 @@ from ..data import Rows, load_results, records, result_rows
 from ..io import FilePath, read_lines
 from ..terminal import first_few
 from ..types import WITHOUT_JUDGE, InputError
-from .findings import series
 from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
 from .stats import MIN_CLUSTERS, Estimate, auc, bootstrap, mean_over, pearson, spearman
@@ -205,20 +204,20 @@ def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
     if labelled["score"].isna().all():  # pairs
         return lines
     recall = recall_table(items.dropna(subset="score"), said)
-    if recall["corrected"].notna().any():
+    is_corrected = recall["corrected"].notna()
+    if is_corrected.any():
         lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
-    too_few = []
-    for row in recall.itertuples():
-        model = f"{shortened(row.model)} by {row.metric}"
-        if math.isnan(row.corrected):
-            too_few.append(f"{model} (labels {row.labels}, clusters {row.clusters})")
-        elif not row.ci_low <= row.recall <= row.ci_high:
-            lines.append(f"The recall of {model} is outside the interval that the labels give.")
-    if too_few:
+    if not is_corrected.all():
         lines.append(
-            f"No corrected recall of {series(too_few)}: a model needs {MIN_LABELS} labels or more "
-            f"in {MIN_CLUSTERS} clusters or more, and a label for every word."
+            f"To correct the recall of a model, {MIN_LABELS} labels or more of its points in "
+            f"{MIN_CLUSTERS} clusters or more are needed, and a label for every word."
         )
+    for row in recall.itertuples():
+        if row.recall < row.ci_low or row.ci_high < row.recall:
+            name = shortened(row.model)
+            lines.append(
+                f"{name}: the recall of {row.metric} is outside the interval that the labels give."
+            )
     return lines
 
 
