@@ -383,8 +383,8 @@ def _csv_rows(path: Path) -> _PlacedRows:
                 )
             yield place, row
     except csv.Error as error:
-        place = f"{path}, line {reader.line_num + skipped}"
-        raise InputError(f"{place} is not CSV: {error}") from None
+        number = reader.line_num + skipped
+        raise InputError(f"{path}, line {number} is not CSV: {error}") from None
 
 
 def _check_header(columns: Sequence[str], source: FilePath) -> None:
@@ -437,11 +437,10 @@ def _validated(kind: Any, row: Any, place: str, given: Any) -> Any:
     field = ".".join(map(str, location))
     if first["type"] == "missing" and len(location) == 1:
         hint = "; a refusal is the text ''" if field == "answer" else ""
+        problem = f"is missing; the columns are {first_few(list(given), 8)}"
         if field in given:
-            raise InputError(f"{place}: {field!r} is empty{hint}")
-        raise InputError(
-            f"{place}: {field!r} is missing; there are {first_few(list(given), 8)}{hint}"
-        )
+            problem = "is empty"
+        raise InputError(f"{place}: {field!r} {problem}{hint}")
     value = first["input"]
     raise InputError(
         f"{place}: {field!r}: {first['msg']}, got {type(value).__name__} {str(value)!r:.40}"

@@ -37,8 +37,11 @@ def _one_line(text: str) -> str:
 
 
 def first_few(items: Sequence[Any], n: int = 3) -> str:
-    """The first `n` items as they are written in Python, with "..." where there are more."""
-    shown = ", ".join(repr(item) for item in items[:n])
+    """The first `n` items as they are written in Python, each cut to 60 characters.
+
+    With "..." where there are more.
+    """
+    shown = ", ".join(visible(repr(item), 60) for item in items[:n])
     return f"{shown}, ..." if len(items) > n else shown
 
 

@@ -374,8 +374,8 @@ if __name__ == "__main__":
             sys.exit(rehearse(options.profile, served.url, others))
         print(
             served.url,
-            "Now, in another shell: ems evaluate data/q3-2024/triplets.jsonl "
-            "data/q3-2024/answers.jsonl -o results.jsonl --judge by-words --joint "
+            "Now, in another shell: ems evaluate data/versions/triplets.jsonl "
+            "data/versions/answers.jsonl -o results.jsonl --judge by-words --joint "
             f"--base-url {served.url}",
             sep="\n",
             flush=True,

@@ -127,6 +127,17 @@ def test_up_to_five_models_have_a_verdict_each(compare):
     assert all("“b” has a clearly higher F1 than “a”" in sentence for sentence in sentences)
 
 
+def test_what_is_said_of_all_models_is_said_once(tmp_path):
+    signature = {"score": "rouge:l"}
+    files = []
+    for gain in (0, 0.1):
+        rows = [*answers_of("m", gain), *answers_of("n", gain)]
+        rows = [replace(row, signature=signature) for row in rows]
+        files.append(saved(tmp_path / f"{gain}.jsonl", rows))
+    verdict = compare_results(*files, metrics=["EMS(ROUGE)"])["verdict"]
+    assert verdict == ["Only words and figures were compared, not meaning."]
+
+
 def test_one_model_of_a_is_compared_with_every_model_of_b(compare):
     a = answers_of("small")[:7]  # not t7
     b = [*answers_of("large", 0.5)[1:], *answers_of("small", 0.1)]  # no t0 of the large one

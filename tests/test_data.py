@@ -191,12 +191,12 @@ def test_labels_are_read_with_arabic_digits_and_decimal_sign():
         (["[]"], "has no rows"),
         (
             [T, without(T, "question")],
-            "line 2: 'question' is missing; there are 'id', 'group', 'reference'",
+            "line 2: 'question' is missing; the columns are 'id', 'group', 'reference'",
         ),
         ([A], "line 1: 'id' is missing"),  # answers in place of triplets
         (
             [{"id": "a", "question": "q", "refrence": "r"}],
-            "'reference' is missing; there are 'id', 'question', 'refrence'",
+            "'reference' is missing; the columns are 'id', 'question', 'refrence'",
         ),
         ([{**T, "reference": None}], "'reference' is empty"),
         ([T, {**T, "id": "b", "reference": " \n"}], "line 2: 'reference' is empty"),
@@ -241,7 +241,7 @@ def test_bad_triplets_get_one_clear_line(tmp_path, rows, says):
     [
         (None, "triplets are a file, a frame or a list of rows, got NoneType"),
         ([], "the list of triplets has no rows"),
-        (pd.DataFrame([A]), "triplet row 0: 'id' is missing; there are 'triplet_id'"),
+        (pd.DataFrame([A]), "triplet row 0: 'id' is missing; the columns are 'triplet_id'"),
         ({"id": "a"}, "triplets are a file, a frame or a list of rows, got dict"),
         ([Answer("a", "m", "x")], "triplet row 0: 'id' is missing"),
         ([Triplet("a", "g", "q", None)], "triplet row 0: 'reference' is empty"),
@@ -265,6 +265,12 @@ def test_what_is_no_list_of_triplets_gets_one_clear_line(source, says):
             "line 2: more cells than the header has; quote texts that hold ','",
         ),
         ("a.csv", "triplet_id;model;answer\na;m\n", "line 2: 'answer' is empty"),
+        (  # without a header
+            "a.csv",
+            f"a,m,{'a long answer ' * 99}\n" * 2,
+            "'triplet_id' is missing; the columns are 'a', 'm', "
+            "'a_long_answer_a_long_answer_a_long_answer_a_long_answer_a_…",
+        ),
         (
             "a.csv",
             "triplet_id,model,answer,answer\na,m,x,y\n",

@@ -221,6 +221,17 @@ def test_a_model_alone_with_few_right_figures_is_not_praised_without_a_word(shar
     assert sentence.endswith("its F1 is 0.900." + (words if is_said else ""))
 
 
+@pytest.mark.parametrize(("values", "is_said"), [(around(0.5), True), (around(0.2), False)])
+def test_the_first_model_is_doubted_too_where_no_difference_is_clear(values, is_said):
+    """Where one is clear, but no model is the best, differences in figures are what is told."""
+    models = rows_of("A", around(0.5)) + rows_of("B", [0.54, 0.48] * 4) + rows_of("C", values)
+    figures = precision_of_figures("B", [0.67] * 8, 3) + precision_of_figures("A", [1.0] * 8, 3)
+    (sentence,) = said(models, figures)[0]
+    assert sentence.startswith("F1, highest first: “B” 0.510")
+    words = " Only 0.670 of the figures of “B” are in the references: look at its figures first."
+    assert sentence.endswith(words) == is_said
+
+
 def test_of_several_models_with_more_right_figures_the_one_with_the_most_is_named():
     models = []
     for name, f1, shared in (("A", 0.5, 0.9), ("B", 0.9, 0.6), ("C", 0.4, 0.95)):

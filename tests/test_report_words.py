@@ -26,6 +26,7 @@ def percentages(tmp_path):
     """The per cent of right words by word, in the page's sentence on a kind."""
     scored = CoverageResult("t", "m", ("a",), ("b",), (1.0,), (1.0,), recall=1, precision=1, f1=1)
     page = save_report(scored, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = page.replace("&nbsp;", " ")
 
     def found(kind):
         covered, not_covered = LIMITS[kind]

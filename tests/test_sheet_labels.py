@@ -171,10 +171,14 @@ def test_a_correction_needs_labels_of_the_model_itself(files, capsys):
     said[said["id"].isin(of_b.iloc[:5])].to_csv(labels, index=False)
     assert main(["agree", path, labels]) == 0
     printed = capsys.readouterr().out
-    needs = "a corrected recall of Coverage(LLM) needs 10 labels or more in 6 clusters"
-    assert f"a: labels 0, clusters 0; {needs}" in printed
-    assert f"b: labels 5, clusters 2; {needs}" in printed
+    needs = "10 labels or more of its points in 6 clusters or more are needed, and a label for"
+    assert printed.count(needs) == 1
+    table = recall_table(points, pd.read_csv(labels))
+    assert table[["model", "labels", "clusters"]].to_numpy().tolist() == [["a", 0, 0], ["b", 5, 2]]
     assert "is outside" not in printed
+    # With nothing corrected a table of recall would have no more than that of means.
+    assert "when the labels correct it" not in printed
+    assert len(re.findall("ci_low", printed)) == 1
 
 
 # --- words ---
@@ -212,6 +216,15 @@ def test_pairs_are_counted_by_the_model_that_is_better():
     labels = pairs[["id"]].assign(label=[*prefers_b[:6], "equal", "equal"])
     (row,) = words_table(pairs.merge(labels)).to_dict("records")
     assert (row["word"], row["b"], row["equal"], row["confirmed"]) == ("a", 6, 2, 0)
+
+
+def test_labels_of_pairs_have_one_table(files, tmp_path):
+    path, _ = files
+    pairs = pd.DataFrame(pair_items(results("a", "b")))[["id"]]
+    pairs.assign(stratum=0, size=len(pairs), label="equal").to_csv(tmp_path / "pairs.csv")
+    printed = sheets_text([path], [str(tmp_path / "pairs.csv")])
+    assert "How often the labels confirm" in printed
+    assert "ecall" not in printed
 
 
 # --- people ---
@@ -262,7 +275,10 @@ def test_the_command_prints_words_recall_and_people(files, tmp_path, capsys):
     assert main(["agree", path, labels, str(other)]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"Coverage\(LLM\) +covered +0 +0 +16 +1.000 +0.794 +1.000", printed)
-    assert printed.count("the recall of Coverage(LLM) is outside") == 2 + 2
+    for model in "ab":
+        assert printed.count(f"{model}: the recall of Coverage(LLM) is outside") == 2
+    assert printed.count("when the labels correct it") == 2
+    assert "are needed" not in printed
     assert re.search(r"other.csv +0.667 +0.571 +0.571 +0.571 48 +8", printed)
     assert WITHOUT_JUDGE not in printed
     without = write_jsonl(
@@ -295,12 +311,34 @@ def test_bad_files_get_one_clear_line(files, capsys, change, says):
     assert error.count("\n") == 1
 
 
-def test_a_file_of_labels_that_is_given_twice_is_refused(files, capsys):
+def test_labels_of_one_person_in_two_files_are_refused(files, tmp_path, capsys):
+    """The same file twice, a copy, a part of it, and a copy without the names of people."""
     path, labels = files
-    for twice in (labels, os.path.relpath(labels)):
-        assert main(["agree", path, labels, twice]) == 2
-        message = "labels.csv is given twice; name each person's file once"
-        assert capsys.readouterr().err.endswith(f"{message}\n")
+    lines = open(labels).read().splitlines()
+    copies = {"copy.csv": lines, "part.csv": lines[:20]}
+    for name, rows in copies.items():
+        (tmp_path / name).write_text("\n".join(rows))
+    copy, part = (str(tmp_path / name) for name in copies)
+    for other in (labels, os.path.relpath(labels), copy, part):
+        assert main(["agree", path, labels, other]) == 2
+        assert capsys.readouterr() == (
+            "",
+            f"ems: {labels} and {other} hold the same labels of one person, 'A'; name each "
+            "person's file once\n",
+        )
+    for name in (labels, copy):
+        pd.read_csv(name).drop(columns="by").to_csv(name, index=False)
+    with refused(f"{labels} and {copy} hold the same labels"):
+        sheets_text([path], [labels, copy])
+
+
+def test_equal_labels_of_two_people_and_labels_given_again_are_compared(files, tmp_path):
+    path, labels = files
+    other = tmp_path / "other.csv"
+    text = open(labels).read()
+    for changed in (text.replace(",A\n", ",B\n"), text.replace(",stated,", ",in part,", 1)):
+        other.write_text(changed)
+        assert "Agreement of the people" in sheets_text([path], [labels, other])
 
 
 def test_labels_without_results_are_refused(files):

@@ -5,6 +5,8 @@ The wrong version has most of the reference's words. No output may name it as be
 
 import json
 import re
+import subprocess
+import sys
 from statistics import mean
 
 import pytest
@@ -176,3 +178,14 @@ def test_one_version_a_file_is_compared_with_the_same_warning(results_file, tmp_
     assert re.search(r"Coverage\(local\) .* F1 .*wrong\.jsonl, in words", text)
     assert len(re.findall(r"Figures .*right\.jsonl, in figures", text)) == 2
     assert not re.search(r"Figures .*wrong\.jsonl, in figures", text)
+
+
+def test_the_stand_in_for_a_judge_prints_the_command_of_the_page():
+    server = subprocess.Popen(
+        [sys.executable, "tests/loopback.py"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    address, hint = server.stdout.readline().strip(), server.stdout.readline().strip()
+    server.terminate()
+    server.communicate()
+    command = hint.partition("shell: ")[2].replace(address, "ADDRESS")
+    assert f"`{command}`" in (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")

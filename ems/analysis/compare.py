@@ -11,7 +11,7 @@ from ..data import result_rows
 from ..io import FilePath
 from ..terminal import did_you_mean, first_few, notify, visible
 from ..types import WITHOUT_JUDGE, InputError
-from .findings import MOST_MODELS, series, verdict
+from .findings import MOST_MODELS, NOT_MEANING, series, verdict
 from .frames import FIGURES_METRIC, basis_of, in_order, of_rows
 from .stats import DIFFERENCE_COLUMNS, paired_table, with_verdicts
 from .tables import bold, in_markdown, markdown_table, pairs_table, table_text
@@ -137,21 +137,22 @@ def sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.D
 def _verdict(sides: pd.DataFrame, pairs: pd.DataFrame) -> list[str]:
     """Which side is clearly better, for each model; nothing for more models than five."""
     sentences = []
-    models = pairs["model"].unique()
+    models = pairs.groupby("model", sort=False)
     if len(models) > MOST_MODELS:
         return []
-    for model in models:
-        tested = pairs[pairs["model"] == model]
+    for model, tested in models:
         of_model = sides[sides["model"] == model]
         for sentence in verdict(of_model.assign(model=of_model["side"]), tested, tested):
-            sentences.append(f"{visible(model)}: {sentence}" if len(models) > 1 else sentence)
-    return sentences
+            if len(models) > 1 and sentence != NOT_MEANING:
+                sentence = f"{visible(model)}: {sentence}"
+            sentences.append(sentence)
+    return list(dict.fromkeys(sentences))  # what is said of all models is said once
 
 
 def _answers_compared(both: pd.DataFrame) -> pd.DataFrame:
     """F1 (or Score) of each answer on both sides and a minus b, the largest difference first."""
-    answers = both[both["part"].isin(["F1", "Score"])]
-    answers = answers[["metric", "model", "triplet_id", "a", "b"]]
+    names = ["metric", "model", "triplet_id", "a", "b"]
+    answers = both.loc[both["part"].isin(["F1", "Score"]), names]
     answers = answers.assign(difference=answers["a"] - answers["b"])
     return answers.sort_values("difference", key=abs, ascending=False, ignore_index=True)
 

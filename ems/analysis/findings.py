@@ -15,6 +15,7 @@ from .stats import MIN_CLUSTERS, MIN_SCORED
 from .tables import bounded, shortened, with_interval
 
 FEW_SHARED, ENOUGH_FIGURES = 0.9, 20  # a lower share, of as many figures, puts the judge in doubt
+NOT_MEANING = "Only words and figures were compared, not meaning."
 MOST_MODELS = 5  # more models than these are not compared two by two in sentences or on a page
 # What is said of a model that is clearly better than another, by what was compared and by the part.
 # Of other parts nothing is said, nor of words: who shares more of them with the references need not
@@ -68,8 +69,8 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     nothing. Without pairs models are only put in order. Models that are not `_ranked` are left out.
 
     It is said at once, by each metric, where the references have clearly fewer of the best model's
-    figures than of another one's, or few of those of a model alone (`few_figures`), and where a
-    judge named no contradicted point although many figures differ.
+    figures than of another one's, or, where no difference is clear, few of those of the first model
+    (`few_figures`), and where a judge named no contradicted point although many figures differ.
     """
     values, pairs = _ranked(values, pairs)
     cells = _told(values, summary, pairs)
@@ -79,13 +80,14 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     sentences = []
     told: dict[str, str] = {}  # the doubt, by metric
     if not any(cell.basis == "meaning" for cell in cells):
-        sentences.append("Only words and figures were compared, not meaning.")
+        sentences.append(NOT_MEANING)
     for cell in cells:
-        if cell.rows["model"].nunique() == 1:
+        means = cell.means()
+        sentence = _difference(cell)
+        if len(means) == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])
-            doubt = few.get(cell.rows["model"].iloc[0], "")
-        else:
-            sentence = _difference(cell)
+        doubt = few.get(means.index[0], "")
+        if cell.pairs["clear"].any():
             doubt = _doubt(cell.best(), figures)
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
@@ -132,6 +134,11 @@ class _Cell(NamedTuple):
         if 2 * len(rows) < self.rows["model"].value_counts().max():
             level += f" from {len(rows)} answers"
         return level
+
+    def means(self) -> pd.Series:
+        """The mean of each model, the best one first."""
+        means = self.rows.groupby("model")["value"].mean()
+        return means.sort_values(ascending=self.part in HIGHER_IS_WORSE, kind="stable")
 
     def best(self) -> str:
         """The model that is clearly better than all others; "" for none."""
@@ -241,8 +248,7 @@ def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
 
 def _difference(cell: _Cell) -> str:
     """Which model is clearly better than each other one, or else how many differences are clear."""
-    means = cell.rows.groupby("model")["value"].mean()
-    means = means.sort_values(ascending=cell.part in HIGHER_IS_WORSE, kind="stable")
+    means = cell.means()
     if best := cell.best():
         others = means.index.drop(best)
         names, means_of = series(others.map(_name)), series(others.map(cell.level))

@@ -6,7 +6,6 @@ A label is a number for an answer, or a word of a page of `sheet` for a point or
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, combinations
@@ -25,7 +24,7 @@ from ..types import WITHOUT_JUDGE, InputError
 from .frames import TABLE1_PARTS, basis_of, in_order, of_rows
 from .sheet import pair_items, point_items
 from .stats import MIN_CLUSTERS, Estimate, auc, bootstrap, mean_over, pearson, spearman
-from .tables import table_text
+from .tables import shortened, table_text
 from .view import COVERED, FIGURE_WORDS, NOT_COVERED
 
 MIN_LABELS = 10  # a model with fewer labels of its own has no corrected recall
@@ -107,8 +106,8 @@ def agreement_text(results: Sequence[FilePath], labels: FilePath) -> str:
             frame["metric"] = f"{Path(path).stem}: " + frame["metric"]
         frames.append(frame[frame["part"].isin(TABLE1_PARTS)])
     values = pd.concat(frames)
-    lines = ["Agreement of values and labels:"]
-    lines.append(table_text(agreement(values, read_labels(labels))))
+    table = table_text(agreement(values, read_labels(labels)))
+    lines = ["Agreement of values and labels:", table]
     signatures = values.groupby("metric")["signature"]
     if "meaning" not in [basis_of(metric, cell) for metric, cell in signatures]:
         lines.append(WITHOUT_JUDGE)
@@ -135,6 +134,7 @@ class SheetLabel:
         "equal",
         "cannot tell",
     ] = "cannot tell"
+    by: str = ""  # the person
 
 
 def _is_sheet(path: FilePath) -> bool:
@@ -145,7 +145,7 @@ def _is_sheet(path: FilePath) -> bool:
 def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
     """What `ems agree` prints of files that pages of `sheet` have saved, one file a person.
 
-    InputError for a label of an item that the results lack.
+    InputError for a label of an item that the results lack; else as `_sheet_labels`.
     """
     rows = []
     for path in dict.fromkeys(results):
@@ -153,11 +153,7 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
             name = f"{path}: {metric}" if len(results) > 1 else metric
             for item in chain(point_items(of_metric), pair_items(of_metric)):
                 rows.append({"metric": name, **item})
-    ((path, times),) = Counter(Path(path).resolve() for path in files).most_common(1)
-    if times > 1:
-        raise InputError(f"{path.name} is given twice; name each person's file once")
-    people = [pd.DataFrame(map(asdict, records(path, SheetLabel))) for path in files]
-    labels = pd.concat(people, keys=map(str, files), names=["person"]).reset_index("person")
+    labels = _sheet_labels(files)
     unknown = sorted(set(labels["id"]) - {row["id"] for row in rows})
     if unknown:
         raise InputError(
@@ -179,26 +175,48 @@ def sheets_text(results: Sequence[FilePath], files: Sequence[FilePath]) -> str:
     return "\n".join(lines)
 
 
+def _sheet_labels(files: Sequence[FilePath]) -> pd.DataFrame:
+    """The rows of all files; the column `person` has the file.
+
+    InputError for two files of one person (`by`) with equal labels of all items that both have: one
+    is a copy, or an earlier state, and no second opinion.
+    """
+    people = []
+    for path in files:
+        table = pd.DataFrame(map(asdict, records(path, SheetLabel)))
+        people.append(table.assign(person=str(path)))
+    for one, other in combinations(people, 2):
+        both = one.merge(other, on=["id", "by"])
+        if len(both) and both["label_x"].equals(both["label_y"]):
+            same = both.iloc[0]
+            raise InputError(
+                f"{same.person_x} and {same.person_y} hold the same labels of one person, "
+                f"{same.by!r}; name each person's file once"
+            )
+    return pd.concat(people)
+
+
 def _tables(items: pd.DataFrame, said: pd.DataFrame) -> list[str]:
     """The tables of one person's labels."""
     labelled = items.merge(said, on="id")
-    lines = ["\nHow often the labels confirm what a metric says:"]
-    lines.append(table_text(words_table(labelled)))
+    words = table_text(words_table(labelled))
+    lines = ["\nHow often the labels confirm what a metric says:", words]
     if labelled["score"].isna().all():  # pairs
         return lines
     recall = recall_table(items.dropna(subset="score"), said)
-    lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
+    is_corrected = recall["corrected"].notna()
+    if is_corrected.any():
+        lines += ["\nRecall, and what it is when the labels correct it:", table_text(recall)]
+    if not is_corrected.all():
+        lines.append(
+            f"To correct the recall of a model, {MIN_LABELS} labels or more of its points in "
+            f"{MIN_CLUSTERS} clusters or more are needed, and a label for every word."
+        )
     for row in recall.itertuples():
-        if math.isnan(row.corrected):
+        if row.recall < row.ci_low or row.ci_high < row.recall:
+            name = shortened(row.model)
             lines.append(
-                f"{row.model}: labels {row.labels}, clusters {row.clusters}; a corrected recall of "
-                f"{row.metric} needs {MIN_LABELS} labels or more in {MIN_CLUSTERS} clusters, and a "
-                "label for every word."
-            )
-        elif not row.ci_low <= row.recall <= row.ci_high:
-            lines.append(
-                f"{row.model}: the recall of {row.metric} is outside the interval that the labels "
-                "give."
+                f"{name}: the recall of {row.metric} is outside the interval that the labels give."
             )
     return lines
 

@@ -89,9 +89,9 @@ def save_report(
         "legend": LEGEND,
         "settings": _paragraphs(map(visible, settings)),
         "data": base64.b64encode(data).decode(),
+        "rest": len(shown) < len(values),
+        "words": any(hasattr(rows[0], "ref_points") for rows in results.values()),
     }
-    fields["rest"] = len(shown) < len(values)
-    fields["words"] = any(hasattr(rows[0], "ref_points") for rows in results.values())
     # The parts of the page that are hidden where there is nothing to show.
     for name in ("rest", "words", "warning", "differences", "support"):
         fields[f"no_{name}"] = "" if fields[name] else "hidden"
@@ -259,9 +259,7 @@ def _support(results: Results) -> str:
         checked = [result for result in rows if getattr(result, "support", ())]
         if checked:
             tables.append(support_table(checked).assign(metric=metric))
-    if not tables:
-        return ""
-    return _table(in_order(pd.concat(tables)))
+    return _table(in_order(pd.concat(tables))) if tables else ""
 
 
 # --- the part that the script draws ---
