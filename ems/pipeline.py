@@ -136,7 +136,7 @@ class Evaluator(Signed, Generic[AnyResult]):
         results: list[Any] = [None] * len(answers)
         with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
             try:
-                portions = [answers[i::PORTIONS] for i in range(PORTIONS)]
+                portions = [answers[i::PORTIONS] for i in range(min(PORTIONS, len(answers)))]
                 futures = [threads.submit(self.batch, triplets, portion) for portion in portions]
                 wait(futures, return_when=FIRST_EXCEPTION)
                 for i, future in enumerate(futures):
