@@ -190,7 +190,7 @@ def rows_request(
     prompt: str,
     schema: dict[str, Any],
     longest: Sequence[Any],
-    read: Callable[[str], Any],
+    read: Callable[[Any], Any],
 ) -> Request:
     """A question to which the judge replies with a list, each of whose entries `read` reads.
 
