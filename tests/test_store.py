@@ -88,7 +88,6 @@ def test_wrong_shapes_are_no_reply(body):
             "ab",
             "stop",
         ),
-        ({"message": {"content": "\ud800"}}, "?", "stop"),
         (
             {"message": {"content": None, "tool_calls": []}, "finish_reason": "tool_calls"},
             "",

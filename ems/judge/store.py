@@ -85,7 +85,8 @@ class Replies:
         """
         values = {name: getattr(record, name) for name in SAVED}
         values["date"] = record.date or utc()
-        data = encodable(json.dumps(values, ensure_ascii=False)).encode()
+        # Half a surrogate pair, which a server may send, cannot be written: it becomes "?".
+        data = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
         row = [record.key, record.model, record.task, zlib.compress(data)]
         with self._writing():
             self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
