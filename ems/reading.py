@@ -31,7 +31,7 @@ _STRING = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
 _PYTHON = re.compile(rf"\[\s*{_STRING}(?:\s*,\s*{_STRING})*\s*,?\s*\]")
 # A number, bare or after a label such as "Answer:".
 _LABEL = r"(?P<label>[^\d\n{]{0,40}?[:：=])?"
-_NUMBER = rf"{_LABEL}[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*"
+_NUMBER = rf"{_LABEL}[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})(?:\.0)?[\])*_`\"]*\s*"
 # With one of these words a label belongs to a number that is not the answer, such as "Maximum: 10".
 _OTHER_WORDS = (
     r"no|not|none|without|error|code|confidence|probability|max\w*|min\w*|total|scale|range|"
@@ -84,29 +84,43 @@ def read_numbers(text: str, key: str, count: int) -> list[int] | None:
         return None
     numbers = set()
     for entry in lists[0]:
-        number = _number(entry)
-        if number is None or not 0 <= number < count:
+        number = read_number(entry, 0, count - 1)
+        if number is None:
             return None
         numbers.add(number)
     return sorted(numbers)
 
 
-def read_index(reply: Any, n_points: int) -> int | None:
-    """The index 0 .. n_points - 1 that the last line states, or -1 for none; else None.
+def read_number(reply: Any, least: int, most: int, scale: str = "") -> int | None:
+    """The whole number `least` .. `most` of nine digits at most that the last line states.
 
-    `reply` is a text, or an entry of a joint reply.
+    `reply` is a text, or an entry or a field of JSON, such as 7, 7.0 or "7". What `scale` matches
+    may follow the number. A JSON object at the end of a text counts as a line. None for another
+    number, for that of something else ("Maximum: 10"), and where lines state different numbers and
+    one of them has a label ("Score: 3", then "4"). Of different bare numbers the last counts.
     """
-    number = _number(reply)
-    return number if number is not None and -1 <= number < n_points else None
+    form = re.compile(rf"{_NUMBER}{scale}\.?", re.I)
+    lines = [form.fullmatch(str(reply))]
+    if isinstance(reply, str) and lines == [None]:
+        text = _bare(reply)
+        if text.endswith("}"):
+            text = _with_field_as_line(text)
+        lines = [form.fullmatch(line) for line in _lines(text)]
+    last = lines[-1] if lines else None
+    if last is None or _OTHER_LABEL.search(last["label"] or ""):
+        return None
+    stated = [line for line in lines if line]
+    numbers = {int(line["number"]) for line in stated}
+    if len(numbers) > 1 and any(line["label"] for line in stated):
+        return None
+    number = int(last["number"])
+    return number if least <= number <= most else None
 
 
 def read_score(reply: Any, max_score: int) -> float | None:
-    """The whole number 0 .. max_score that the last line states ("7", "7/10"), over max_score.
-
-    `reply` is a text, or an entry of a joint reply. None for anything else.
-    """
-    number = _number(reply, rf"(?:(?:/|out of|of)\s*0*{max_score}[)*_\]]*)?")
-    return number / max_score if number is not None and 0 <= number <= max_score else None
+    """The number 0 .. max_score that a reply states ("7", "7/10"), over max_score; else None."""
+    number = read_number(reply, 0, max_score, rf"(?:(?:/|out of|of)\s*0*{max_score}[)*_\]]*)?")
+    return None if number is None else number / max_score
 
 
 def read_word(reply: Any, words: tuple[str, ...]) -> str | None:
@@ -178,41 +192,18 @@ def _bulleted(text: str) -> list[str] | None:
     return [_ITEM.sub("", line).strip().strip('"') for line in lines[first : last + 1]]
 
 
-def _number(reply: Any, scale: str = "") -> int | None:
-    """The whole number of up to nine digits that a reply, an entry or a field of JSON states.
-
-    It is a number, such as 7 or 7.0, or a text whose last line states one, followed by what
-    `scale` matches, or ends with a JSON object that does. None for the number of something else
-    ("Maximum: 10"), and where lines state different numbers and one of them has a label
-    ("Score: 3", then "4"). Of different bare numbers the last counts.
-    """
-    if whole := re.fullmatch(r"(-?[0-9]{1,9})(?:\.0)?", str(reply)):
-        return int(whole[1])
-    text = _bare(reply) if isinstance(reply, str) else ""
-    if text.endswith("}"):
-        text = _with_field_as_line(text)
-    lines = [re.fullmatch(rf"{_NUMBER}{scale}\.?", line, re.I) for line in _lines(text)]
-    last = lines[-1] if lines else None
-    if last is None or _OTHER_LABEL.search(last["label"] or ""):
-        return None
-    stated = [line for line in lines if line]
-    numbers = {int(line["number"]) for line in stated}
-    if len(numbers) > 1 and any(line["label"] for line in stated):
-        return None
-    return int(last["number"])
-
-
 def _with_field_as_line(text: str) -> str:
     """The text with its JSON object as a labelled line: its one field, reasons left out.
 
-    "" where it has several fields or none, or where it is no JSON.
+    "" where it has several fields or none, where the field is a list, and where it is no JSON.
     """
     before, brace, after = text.partition("{")
     try:
         data = _JSON.decode(brace + after)
     except (ValueError, RecursionError):
         return ""
-    names = [name for name in data if not _REASON.search(name)]
-    if len(names) != 1:
+    fields = [(name, value) for name, value in data.items() if not _REASON.search(name)]
+    if len(fields) != 1 or isinstance(fields[0][1], list):
         return ""
-    return f"{before}\n{names[0]}: {_number(data[names[0]])}"
+    name, value = fields[0]
+    return f"{before}\n{name}: {value}"
