@@ -374,9 +374,9 @@ class LLMJudge(Signed):
         if reply.failure:
             raise Failed(reply.failure, reply.text)
         record = self.store.put(reply)
-        unusable = ""
-        if request.value_of(record) is None:
-            unusable = record.error or "unreadable"
+        unusable = record.error
+        if not unusable and request.read(record.text) is None:
+            unusable = "unreadable"
         with self._lock:
             self._saved += 1
             self._pace.replied(unusable, record.text)
