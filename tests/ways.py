@@ -1,8 +1,9 @@
 """How many functions a reader opens to follow one question to a judge, and one cell of Table 1.
 
-Run `python tests/ways.py` to see them by file, in the order in which they are entered. Functions of
-ems/ and notebooks/study/ count: methods, properties, lambdas and nested functions as well.
-Comprehensions, and what a class decorator writes, have no definition of their own and do not count.
+Run `PYTHONPATH=notebooks python tests/ways.py` to see them by file, in the order in which they are
+entered. Functions of ems/ and notebooks/study/ count: methods, properties, lambdas and nested
+functions as well. Comprehensions, and what a class decorator writes, have no definition of their
+own and do not count.
 """
 
 from __future__ import annotations

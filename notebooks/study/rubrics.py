@@ -69,9 +69,8 @@ def rated(
         level, reason = levels[0], ""
         if request := requests.get((answer, name)):
             reply = replies[answer, name]
-            level, reason = "", reply.error or "unreadable"
-            if not reply.error:
-                level = request.read(reply.text)
+            reason = reply.error or "unreadable"
+            level = "" if reply.error else request.read(reply.text)
         value = math.nan
         if level in levels:
             value, reason = levels.index(level) / (len(levels) - 1), ""
