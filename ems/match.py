@@ -8,7 +8,7 @@ from itertools import islice
 
 from .judge import NUMBER_TOKENS, AnyJudge, JudgeStage, Request, reply_schema, rows_request
 from .prompts import Prompts, numbered, quoted
-from .reading import read_index
+from .reading import read_number
 from .types import Match, Points
 
 MATCHES_SCHEMA = reply_schema("matches", {"type": "integer"})
@@ -53,7 +53,7 @@ class LLMMatcher(JudgeStage):
     def _requests(self, ref: Points, ans: Points) -> list[Request]:
         """One question for each reference point; with `joint` one about all of them."""
         candidates = numbered(ans)
-        read = partial(read_index, n_points=len(ans))
+        read = partial(read_number, least=-1, most=len(ans) - 1)
         choices = [i % len(ans) for i in range(len(ref))]
         if self.joint:
             prompt = self.prompts.fill("match_all", references=numbered(ref), candidates=candidates)

@@ -136,7 +136,7 @@ class Evaluator(Signed, Generic[AnyResult]):
         results: list[Any] = [None] * len(answers)
         with judge.asking() as stop, ThreadPoolExecutor(PORTIONS) as threads:
             try:
-                portions = [answers[i::PORTIONS] for i in range(PORTIONS)]
+                portions = [answers[i::PORTIONS] for i in range(min(PORTIONS, len(answers)))]
                 futures = [threads.submit(self.batch, triplets, portion) for portion in portions]
                 wait(futures, return_when=FIRST_EXCEPTION)
                 for i, future in enumerate(futures):
@@ -212,7 +212,7 @@ class EMS(Evaluator[EMSResult]):
     def batch(self, triplets: Triplets, answers: Sequence[Answer]) -> list[EMSResult]:
         """Extract, match and score. InputError unless the matcher gives each point one match."""
         results = self.points_of(self.extractor, triplets, answers)
-        readable = [i for i, result in enumerate(results) if not is_lost(result)]
+        readable = [i for i, result in enumerate(results) if not result.unscored]
         lists = [(results[i].ref_points, results[i].ans_points) for i in readable]
         matches = _one_each("matcher", "answer", self.matcher(lists), lists)
         for i, match in zip(readable, matches, strict=True):

@@ -31,7 +31,7 @@ _STRING = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
 _PYTHON = re.compile(rf"\[\s*{_STRING}(?:\s*,\s*{_STRING})*\s*,?\s*\]")
 # A number, bare or after a label such as "Answer:".
 _LABEL = r"(?P<label>[^\d\n{]{0,40}?[:：=])?"
-_NUMBER = rf"{_LABEL}[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})[\])*_`\"]*\s*"
+_NUMBER = rf"{_LABEL}[\[(*_`\"\s]*(?P<number>-?\d{{1,9}})(?:\.0)?[\])*_`\"]*\s*"
 # With one of these words a label belongs to a number that is not the answer, such as "Maximum: 10".
 _OTHER_WORDS = (
     r"no|not|none|without|error|code|confidence|probability|max\w*|min\w*|total|scale|range|"
@@ -55,59 +55,80 @@ def read_list(text: str, key: str) -> Points | None:
     for entries in lists:
         if all(isinstance(entry, str) for entry in entries):
             string_lists.append(entries)
-    strings = _only(string_lists) if string_lists else _bulleted(text)
+    if len(string_lists) > 1:
+        return None
+    strings = string_lists[0] if string_lists else _bulleted(text)
     if strings is None:
         return None
     return tuple(encodable(string).strip() for string in strings if string.strip())
 
 
 def read_rows(
-    text: str, key: str, count: int, read: Callable[[str], T | None]
+    text: str, key: str, count: int, read: Callable[[Any], T | None]
 ) -> list[T | None] | None:
     """What `read` makes of each entry of a joint reply, `{key: [...]}` or a bare list.
 
-    An entry 7.0 is read as 7. None in place of all entries where there is no list of `count`
-    entries, and where there are several different ones.
+    None in place of all entries where there is no list of `count` entries, and where there are
+    several different ones.
     """
-    rows = _only(_lists(_bare(text), key))
-    if rows is None or len(rows) != count:
+    lists = _lists(_bare(text), key) or []
+    if len(lists) != 1 or len(lists[0]) != count:
         return None
-    entries = [row if isinstance(row, str) else _whole(row) for row in rows]
-    return [None if entry is None else read(str(entry)) for entry in entries]
+    return [read(entry) for entry in lists[0]]
 
 
 def read_numbers(text: str, key: str, count: int) -> list[int] | None:
     """The distinct numbers 0 .. count - 1 of `{key: [...]}` or a bare list; else None."""
-    rows = _only(_lists(_bare(text), key))
-    if rows is None:
+    lists = _lists(_bare(text), key) or []
+    if len(lists) != 1:
         return None
     numbers = set()
-    for entry in rows:
-        number = _whole(entry)
-        if number is None or not 0 <= number < count:
+    for entry in lists[0]:
+        number = read_number(entry, 0, count - 1)
+        if number is None:
             return None
         numbers.add(number)
     return sorted(numbers)
 
 
-def read_index(text: str, n_points: int) -> int | None:
-    """The index 0 .. n_points - 1 that the last line states, or -1 for none; else None."""
-    number = _stated(text, _NUMBER)
-    return number if number is not None and -1 <= number < n_points else None
+def read_number(reply: Any, least: int, most: int, scale: str = "") -> int | None:
+    """The whole number `least` .. `most` of nine digits at most that the last line states.
 
-
-def read_score(text: str, max_score: int) -> float | None:
-    """The whole number 0 .. max_score that the last line states ("7", "7/10"), over max_score.
-
-    None for anything else.
+    `reply` is a text, or an entry or a field of JSON, such as 7, 7.0 or "7". What `scale` matches
+    may follow the number. A JSON object at the end of a text counts as a line. None for another
+    number, for that of something else ("Maximum: 10"), and where lines state different numbers and
+    one of them has a label ("Score: 3", then "4"). Of different bare numbers the last counts.
     """
-    number = _stated(text, rf"{_NUMBER}(?:(?:/|out of|of)\s*0*{max_score}[)*_\]]*)?")
-    return number / max_score if number is not None and 0 <= number <= max_score else None
+    form = re.compile(rf"{_NUMBER}{scale}\.?", re.I)
+    lines = [form.fullmatch(str(reply))]
+    if isinstance(reply, str) and lines == [None]:
+        text = _bare(reply)
+        if text.endswith("}"):
+            text = _with_field_as_line(text)
+        lines = [form.fullmatch(line) for line in _lines(text)]
+    last = lines[-1] if lines else None
+    if last is None or _OTHER_LABEL.search(last["label"] or ""):
+        return None
+    stated = [line for line in lines if line]
+    numbers = {int(line["number"]) for line in stated}
+    if len(numbers) > 1 and any(line["label"] for line in stated):
+        return None
+    number = int(last["number"])
+    return number if least <= number <= most else None
 
 
-def read_word(text: str, words: tuple[str, ...]) -> str | None:
-    """Which of `words` the last line consists of, in any case; None for another word or several."""
-    lines = _lines(_bare(text)) or [""]
+def read_score(reply: Any, max_score: int) -> float | None:
+    """The number 0 .. max_score that a reply states ("7", "7/10"), over max_score; else None."""
+    number = read_number(reply, 0, max_score, rf"(?:(?:/|out of|of)\s*0*{max_score}[)*_\]]*)?")
+    return None if number is None else number / max_score
+
+
+def read_word(reply: Any, words: tuple[str, ...]) -> str | None:
+    """Which of `words` the last line consists of, in any case; None for another word or several.
+
+    `reply` is a text, or an entry of a joint reply.
+    """
+    lines = _lines(_bare(str(reply))) or [""]
     last = re.sub(rf"^{_LABEL}", "", lines[-1]).strip(" .*_`\"'“”‘’").lower()
     return next((word for word in words if word.lower() == last), None)
 
@@ -126,9 +147,13 @@ def _lines(text: str) -> list[str]:
     return [line.strip("*_` ").translate(_MINUS) for line in lines]
 
 
-def _values(text: str) -> list[Any] | None:
-    """The JSON objects and lists in a text; None where one is broken or cut off."""
-    values = []
+def _lists(text: str, key: str) -> list[list[Any]] | None:
+    """The different lists under `key` in the JSON objects of a text.
+
+    Where no object has the key, its bare lists. None for JSON that is broken or cut off.
+    """
+    keyed = []
+    bare = []
     end = 0
     while opening := _OPENING.search(text, end):
         try:
@@ -140,25 +165,15 @@ def _values(text: str) -> list[Any] | None:
             strings = re.findall(_STRING, python_list[0])
             value = [re.sub(r"\\([\"'\\])", r"\1", string[1:-1]) for string in strings]
             end = python_list.end()
-        values.append(value)
-    return values
-
-
-def _lists(text: str, key: str) -> list[list[Any]] | None:
-    """The lists under `key` in the objects of a text; the bare lists where no object has the key.
-
-    None for broken JSON.
-    """
-    values = _values(text)
-    if values is None:
-        return None
-    keyed = [value[key] for value in values if isinstance(value, dict) and key in value]
-    return [value for value in keyed or values if isinstance(value, list)]
-
-
-def _only(values: list[T] | None) -> T | None:
-    """The value that all of these are; None where they differ, and where there is none."""
-    return values[0] if values and all(value == values[0] for value in values) else None
+        if isinstance(value, dict) and key in value:
+            keyed.append(value[key])
+        else:
+            bare.append(value)
+    lists: list[list[Any]] = []
+    for value in keyed or bare:
+        if isinstance(value, list) and value not in lists:
+            lists.append(value)
+    return lists
 
 
 def _bulleted(text: str) -> list[str] | None:
@@ -177,38 +192,18 @@ def _bulleted(text: str) -> list[str] | None:
     return [_ITEM.sub("", line).strip().strip('"') for line in lines[first : last + 1]]
 
 
-def _whole(value: Any) -> int | None:
-    """A whole number of up to nine digits, also as text or as 7.0; None for every other value."""
-    number = re.fullmatch(r"(-?[0-9]{1,9})(?:\.0)?", str(value))
-    return int(number[1]) if number else None
+def _with_field_as_line(text: str) -> str:
+    """The text with its JSON object as a labelled line: its one field, reasons left out.
 
-
-def _stated(text: str, form: str) -> int | None:
-    """The whole number that the last line states in this form, or a JSON object in its place.
-
-    None for the number of something else ("Maximum: 10"), and where lines state different numbers
-    and one of them has a label ("Score: 3", then "4"). Of different bare numbers the last counts.
+    "" where it has several fields or none, where the field is a list, and where it is no JSON.
     """
-    text = _bare(text)
-    if text.endswith("}"):
-        before = text.partition("{")[0]
-        text = f"{before}\n{_as_line(_only(_values(text)))}"
-    lines = [re.fullmatch(rf"{form}\.?", line, re.I) for line in _lines(text)]
-    last = lines[-1] if lines else None
-    if last is None or _OTHER_LABEL.search(last["label"] or ""):
-        return None
-    stated = [line for line in lines if line]
-    numbers = [int(line["number"]) for line in stated]
-    if any(line["label"] for line in stated):
-        return _only(numbers)
-    return numbers[-1]
-
-
-def _as_line(data: Any) -> str:
-    """The one field of a JSON object, reasons left out, as a labelled line; else "unclear"."""
-    if not isinstance(data, dict):
-        return "unclear"
-    names = [name for name in data if not _REASON.search(name)]
-    if len(names) != 1:
-        return "unclear"
-    return f"{names[0]}: {_whole(data[names[0]])}"
+    before, brace, after = text.partition("{")
+    try:
+        data = _JSON.decode(brace + after)
+    except (ValueError, RecursionError):
+        return ""
+    fields = [(name, value) for name, value in data.items() if not _REASON.search(name)]
+    if len(fields) != 1 or isinstance(fields[0][1], list):
+        return ""
+    name, value = fields[0]
+    return f"{before}\n{name}: {value}"

@@ -20,7 +20,7 @@ def visible(text: str, limit: int = 10_000) -> str:
 
     A run of white space becomes one space, and a control character becomes U+FFFD.
     """
-    line = _one_line(text)
+    line = _UNSAFE.sub("\ufffd", " ".join(text.split()))
     if len(line) <= limit:
         return line
     return line[: limit - 1].rstrip() + "…"
@@ -29,11 +29,7 @@ def visible(text: str, limit: int = 10_000) -> str:
 def notify(message: object) -> None:
     """Print one line on stderr, in which no character can move the cursor or set a colour."""
     # The end of the line is part of the text, so that lines of several threads do not mix.
-    print(f"{_one_line(str(message))}\n", end="", file=sys.stderr, flush=True)
-
-
-def _one_line(text: str) -> str:
-    return _UNSAFE.sub("\ufffd", " ".join(text.split()))
+    print(f"{visible(str(message))}\n", end="", file=sys.stderr, flush=True)
 
 
 def first_few(items: Sequence[Any], n: int = 3) -> str:

@@ -6,13 +6,13 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import ems
 from ems.io import read_text, write_file
-from ems.judge.store import utc
 
 # Suffixes of the files that are results.
 PRODUCTS = (".jsonl", ".csv", ".md", ".tex", ".png", ".pdf", ".html")
@@ -58,7 +58,7 @@ class Manifest:
         self.content["notebooks"][notebook.stem] = {
             "parameters": values,
             "sha256": _hash([notebook]),
-            "finished": utc(),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
 
     def write(self) -> None:

@@ -3,6 +3,8 @@
 import json
 import os
 from dataclasses import replace
+from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
 from command_line import check_refused, judge_options
@@ -94,16 +96,22 @@ def test_a_scorer_without_a_judge_keeps_the_day_of_the_points():
     assert days_of(rescored([RESULT], rouge_scorer(), pipeline)) == [DAYS[2]]
 
 
+def set_clock(monkeypatch, moment):
+    """From now on replies are saved at this moment."""
+    clock = SimpleNamespace(now=lambda zone: datetime.fromisoformat(moment))
+    monkeypatch.setattr("ems.judge.store.datetime", clock)
+
+
 def test_a_replay_on_another_day_gives_the_results_of_the_live_run(monkeypatch, tmp_path):
     """The live run asks in portions, and half of its replies were there a day before."""
     store = Replies(tmp_path / "s.sqlite")
     with Loopback(by_words) as server:
         for day, number in (("2026-11-22", 1), ("2026-11-23", 3)):
-            monkeypatch.setattr("ems.judge.store.utc", lambda day=day: f"{day}T23:59:59+00:00")
+            set_clock(monkeypatch, f"{day}T23:59:59+00:00")
             evaluator = ems.build(judge_of(server, store=store), joint=True)
             live = evaluator.evaluate(TRIPLETS, ANSWERS[:number])
             assert days_of(live) == [day] * number
-    monkeypatch.setattr("ems.judge.store.utc", lambda: "2027-01-01T00:00:00+00:00")
+    set_clock(monkeypatch, "2027-01-01T00:00:00+00:00")
     replay = ems.build(LLMJudge("m", store=store, mode="replay"), joint=True)
     assert replay.evaluate(TRIPLETS, ANSWERS) == live
     assert days_of(replay.evaluate(TRIPLETS, ANSWERS[:1])) == ["2026-11-23"]  # what it had used
@@ -176,7 +184,7 @@ def test_a_replay_from_the_command_line_gives_the_same_files_on_another_day(monk
     with Loopback(by_words) as server:
         judge = judge_options(server, tmp_path)
         for options, day in (([], "2026-11-24"), (["--mode", "replay"], "2027-02-01")):
-            monkeypatch.setattr("ems.judge.store.utc", lambda day=day: f"{day}T08:00:00+00:00")
+            set_clock(monkeypatch, f"{day}T08:00:00+00:00")
             assert main([*evaluate, *judge, *options]) == 0
             os.utime(results, (0, len(files) * 10**9))
             assert main(["report", str(results), "-o", str(page)]) == 0

@@ -11,7 +11,7 @@ import pytest
 from doubles import ScriptedJudge
 
 from ems.judge import JudgeStage, Record, Request
-from ems.reading import read_index, read_list, read_numbers, read_rows, read_score, read_word
+from ems.reading import read_list, read_number, read_numbers, read_rows, read_score, read_word
 
 DATA = Path(__file__).parent.parent / "data"
 LABELS = ("Entailment", "Neutral", "Contradiction")
@@ -97,8 +97,8 @@ def test_read_list(reply, points):
         ("Number of the match: 2", 2),
     ],
 )
-def test_read_index(reply, index):
-    assert read_index(reply, n_points=5) == index
+def test_read_number(reply, index):
+    assert read_number(reply, -1, 4) == index
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_read_rows(reply, scores):
 
 
 def test_what_cannot_be_read_is_counted_by_task_and_reason():
-    read_one = partial(read_index, n_points=3)
+    read_one = partial(read_number, least=-1, most=2)
     read_two = partial(read_rows, key="matches", count=2, read=read_one)
     single = Request("match", "one", 32, read=read_one)
     joint = Request("match", "two", 32, read=read_two, entries=2)
@@ -210,7 +210,7 @@ def test_what_cannot_be_read_is_counted_by_task_and_reason():
 def test_the_time_for_a_reply_grows_with_its_length_alone(reply):
     began = time.process_time()
     read_list(reply, "points")
-    read_index(reply, 5)
+    read_number(reply, -1, 4)
     read_score(reply, 10)
     read_word(reply, LABELS)
     read_numbers(reply, "blocks", 5)
@@ -219,7 +219,7 @@ def test_the_time_for_a_reply_grows_with_its_length_alone(reply):
 
 LISTS = {"extract": "points", "claims": "claims"}
 ROWS = {
-    "match": ("matches", lambda text: read_index(text, 1000)),
+    "match": ("matches", lambda text: read_number(text, -1, 999)),
     "score": ("scores", lambda text: read_score(text, 10)),
     "entail": ("labels", lambda text: read_word(text, LABELS)),
     "support": ("labels", lambda text: read_word(text, LABELS)),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import shape
+import ways
 
 import ems
 
@@ -48,6 +49,49 @@ def test_the_kit_says_no_more_than_it_must(what, count, aim, ceiling):
     if n > aim:
         warnings.warn(f"{what}: {n}, and {aim} are the aim", stacklevel=1)
     assert n <= ceiling, f"{n} {what}, of {ceiling} allowed: it wants a simpler idea, not packing"
+
+
+@pytest.mark.parametrize(
+    ("follow", "aim", "ceiling", "passes"),
+    [
+        (ways.request_way, 40, 42, {"EMS.batch", "LLMJudge.ask", "Endpoint.post", "read_rows"}),
+        (ways.cell_way, 15, 18, {"read_values", "summarise", "save_table1", "write_csv"}),
+    ],
+    ids=["one question to a judge", "one cell of table1.csv"],
+)
+def test_what_a_reader_follows_passes_few_functions(follow, aim, ceiling, passes):
+    """`python tests/ways.py` lists them. A ceiling may only fall."""
+    names = []
+    for of_file in follow().by_file().values():
+        names += of_file
+    assert passes <= set(names)
+    if len(names) > aim:
+        warnings.warn(f"{len(names)} functions, and {aim} are the aim", stacklevel=1)
+    assert len(names) <= ceiling, names
+
+
+def test_a_way_counts_every_kind_of_function(monkeypatch):
+    """Nested ones, lambdas and properties count once; comprehensions and what is apart do not."""
+    monkeypatch.setattr(ways, "COUNTED", __file__)
+
+    class Point:
+        @property
+        def square(self):
+            return (lambda x: x * x)(3)
+
+    def apart():
+        return Point().square
+
+    def outer():
+        return [Point().square for _ in range(2)]
+
+    with ways.Way(apart=("apart",)) as way:
+        apart()
+        nothing = len(way.functions)
+        outer()
+    names = [name.rpartition("<locals>.")[2] for name in next(iter(way.by_file().values()))]
+    assert nothing == 0
+    assert names == ["outer", "Point.square", "<lambda>"]
 
 
 @pytest.mark.parametrize("folder", CODE)

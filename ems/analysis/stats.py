@@ -68,27 +68,27 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
                 f"{metric} {part} of {model} mixes settings: {first_few(signatures, 2)}; summarise "
                 "them apart"
             )
-        row = {"metric": metric, "part": part, "model": model, **_summary(cell), "cluster": cluster}
-        rows.append(row)
+        mean = mean_over(cell["value"], cell["cluster"])
+        units = int(cell["units"].sum())
+        unscored = int(cell["unscored"].sum())
+        scored = 1 - unscored / units if units else math.nan
+        rows.append(
+            {
+                "metric": metric,
+                "part": part,
+                "model": model,
+                **mean._asdict(),
+                "unscored": unscored,
+                "signature": signatures[0],
+                "low": cell["low"].mean(),
+                "high": cell["high"].mean(),
+                "scored": scored,
+                "flagged": scored < MIN_SCORED or mean.n / len(cell) < MIN_SCORED,
+                "units": units,
+                "cluster": cluster,
+            }
+        )
     return in_order(pd.DataFrame(rows)).drop(columns="left_out")
-
-
-def _summary(cell: pd.DataFrame) -> dict[str, Any]:
-    """The numbers of one row of `summarise`, from the values of one metric, part and model."""
-    mean = mean_over(cell["value"], cell["cluster"])
-    units = int(cell["units"].sum())
-    unscored = int(cell["unscored"].sum())
-    scored = 1 - unscored / units if units else math.nan
-    return {
-        **mean._asdict(),
-        "unscored": unscored,
-        "signature": cell["signature"].iloc[0],
-        "low": cell["low"].mean(),
-        "high": cell["high"].mean(),
-        "scored": scored,
-        "flagged": scored < MIN_SCORED or mean.n / len(cell) < MIN_SCORED,
-        "units": units,
-    }
 
 
 def mean_over(
@@ -128,27 +128,18 @@ def _with_bounds(frame: pd.DataFrame) -> pd.DataFrame:
     frame["low"] = frame["high"] = frame["value"]
     incomplete = frame[frame["unscored"] > 0].copy()
     unscored = incomplete["unscored"]
+    is_f1 = (incomplete["part"] == "F1") & incomplete["num"].isna()
+    answer = ["metric", "model", "triplet_id"]
     for name, score in (("low", 0.0), ("high", 1.0)):
         bound = (incomplete["num"] + score * unscored) / (incomplete["den"] + unscored)
         incomplete[name] = bound.clip(upper=1).fillna(score)
-        f1 = _f1_of_sides(incomplete, name)
-        is_f1 = (incomplete["part"] == "F1") & incomplete["num"].isna() & f1.notna()
-        incomplete[name] = incomplete[name].mask(is_f1, f1)
+        parts = incomplete.pivot(index=answer, columns="part", values=name)
+        sides = incomplete[answer].join(parts.reindex(columns=["Precision", "Recall"]), on=answer)
+        precision, recall = sides["Precision"], sides["Recall"]
+        f1 = 2 * precision * recall / (precision + recall)  # nan where both are 0, or one is absent
+        incomplete[name] = incomplete[name].mask(is_f1 & f1.notna(), f1)
         frame.loc[incomplete.index, name] = incomplete[name]
     return frame
-
-
-def _f1_of_sides(frame: pd.DataFrame, column: str) -> pd.Series:
-    """For every row the harmonic mean of its answer's Precision and Recall in this column.
-
-    nan where both are 0, or one of them is absent.
-    """
-    key = ["metric", "model", "triplet_id"]
-    parts = frame.pivot(index=key, columns="part", values=column)
-    parts = parts.reindex(columns=["Precision", "Recall"])
-    sides = frame[key].join(parts, on=key)
-    precision, recall = sides["Precision"], sides["Recall"]
-    return 2 * precision * recall / (precision + recall)
 
 
 # --- paired differences ---

@@ -35,10 +35,6 @@ class Request:
     # Set where one reply speaks of several points: it is read as a list with so many entries.
     entries: int | None = field(default=None, compare=False)
 
-    def value_of(self, reply: Record) -> Any:
-        """What the reader makes of a reply; None for one that is no whole answer."""
-        return None if reply.error else self.read(reply.text)
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -157,7 +153,7 @@ class JudgeStage(Signed):
         """
         values = []
         for request, reply in zip(requests, self.judge.ask(requests, progress), strict=True):
-            value = request.value_of(reply)
+            value = None if reply.error else request.read(reply.text)
             entries = [value]
             if request.entries is not None:
                 entries = [None] * request.entries if value is None else value
@@ -190,7 +186,7 @@ def rows_request(
     prompt: str,
     schema: dict[str, Any],
     longest: Sequence[Any],
-    read: Callable[[str], Any],
+    read: Callable[[Any], Any],
 ) -> Request:
     """A question to which the judge replies with a list, each of whose entries `read` reads.
 

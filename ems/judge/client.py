@@ -2,8 +2,7 @@
 
 The way of one request, from top to bottom of the class:
 
-    ask          makes its key and looks into the store
-    _fetch       starts an event loop in a thread
+    ask          makes its key, looks into the store, and starts an event loop in a thread
     _replies     `workers` coroutines take one request after the other
     _reply       repeats a call until there is a reply or the request has failed
     _turn        waits until pace, store and spend limit allow a call
@@ -23,14 +22,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..io import FilePath, encodable
+from ..io import FilePath
 from ..terminal import did_you_mean, notify, progress_bar
 from ..types import InputError, Signed
 from . import MissingReplies, Record, Request, pace
@@ -163,7 +162,7 @@ class LLMJudge(Signed):
         settings = {
             "model": self.model,
             **self.decoding,
-            "prompt": encodable(request.prompt),
+            "prompt": request.prompt,
             "schema": request.schema,  # its fields stay as they are: their order can change a reply
             "max_tokens": request.max_tokens + self.thinking_tokens,
             "sample": self.sample,
@@ -191,24 +190,36 @@ class LLMJudge(Signed):
         missing = {}
         for key, request in zip(keys, requests, strict=True):
             if key not in stored:
-                missing[key] = replace(
-                    request,
-                    prompt=encodable(request.prompt),
-                    max_tokens=request.max_tokens + self.thinking_tokens,
-                )
+                max_tokens = request.max_tokens + self.thinking_tokens
+                missing[key] = replace(request, max_tokens=max_tokens)
         if self.mode == "plan":
-            for key, request in missing.items():
-                self.spending.plan(key, request)
-                records[key] = Record(key, request.task, self.model, request.assumed())
-        elif missing and self.mode == "live":
-            self._fetch(missing, records, progress)
-        elif missing:
+            records |= self._planned(missing)
+        elif missing and self.mode == "replay":
             self._refuse(missing)
+        elif missing:
+            self._pace.last_end = time.monotonic()
+            bar = progress_bar(progress, len(records) + len(missing))
+            # The loop has a thread, since notebooks run one.
+            with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
+                loop = thread.submit(asyncio.run, self._replies(missing, records, bar))
+                try:
+                    loop.result()
+                except KeyboardInterrupt:
+                    stop.set()
+                    raise
         for key, request in zip(keys, requests, strict=True):
             error = records[key].error
             failures = Counter([error] if error else [])
-            self.spending.add(request.task, requests=1, stored=key in stored, failures=failures)
+            self.spending.add(request, requests=1, stored=key in stored, failures=failures)
         return [records[key] for key in keys]
+
+    def _planned(self, missing: Mapping[str, Request]) -> dict[str, Record]:
+        """Count what requests would use at most; returns the longest reply to each."""
+        records = {}
+        for key, request in missing.items():
+            self.spending.plan(key, request)
+            records[key] = Record(key, request.task, self.model, request.assumed())
+        return records
 
     def _refuse(self, missing: Mapping[str, Request]) -> None:
         """Note requests as waiting for a reply, and raise MissingReplies."""
@@ -241,25 +252,6 @@ class LLMJudge(Signed):
             with self._lock:
                 self._asking -= 1
 
-    def _fetch(
-        self, missing: Mapping[str, Request], records: dict[str, Record], progress: str
-    ) -> None:
-        """Add the missing replies to `records`. The loop has a thread, since notebooks run one."""
-        self._pace.last_end = time.monotonic()
-        bar = progress_bar(progress, len(records) + len(missing))
-        with self.asking() as stop, ThreadPoolExecutor(1) as thread, bar:
-            loop = thread.submit(asyncio.run, self._replies(missing, records, bar))
-            try:
-                loop.result()
-            except JudgeUnavailable as error:
-                raise JudgeUnavailable(
-                    f"{self.model} at {self.endpoint.where}: {error}; {self._saved_so_far()}"
-                ) from None
-            except KeyboardInterrupt:
-                stop.set()
-                wait([loop])
-                raise
-
     def _saved_so_far(self) -> str:
         return f"{self._saved} replies that came are saved in {self.store.path or 'memory'}"
 
@@ -267,6 +259,7 @@ class LLMJudge(Signed):
         self, missing: Mapping[str, Request], records: dict[str, Record], bar: Any
     ) -> None:
         """Ask until all replies have come, or an error or somebody ends it."""
+        where = f"{self.model} at {self.endpoint.where}"
         queue = iter(missing.items())
 
         async def work() -> None:
@@ -282,17 +275,22 @@ class LLMJudge(Signed):
             while not self._stop.is_set() and not all(worker.done() for worker in workers):
                 await asyncio.wait(workers, timeout=0.1)
                 bar.update(len(records) - bar.n)
-                if silence := self._pace.silence():
-                    notify(f"{self.model} at {self.endpoint.where}: {silence}")
+                if time.monotonic() - self._pace.last_end > pace.SILENCE:
+                    self._pace.last_end = time.monotonic()
+                    notify(
+                        f"{where}: no answer for {pace.SILENCE:g} s, {self._pace.under_way} calls "
+                        f"under way, the last error: {self._pace.last_failure or 'none'}"
+                    )
             # The calls under way are paid for: they have some time to end.
             await asyncio.wait(workers, timeout=10.0 if self._errors else 0.5)
             for worker in workers:
                 worker.cancel()
             await asyncio.wait(workers)
-        if self._errors:
-            raise self._errors[0]
         if self._stop.is_set():
-            raise JudgeUnavailable("stopped")
+            error = self._errors[0] if self._errors else JudgeUnavailable("stopped")
+            if isinstance(error, JudgeUnavailable):
+                error = JudgeUnavailable(f"{where}: {error}; {self._saved_so_far()}")
+            raise error
 
     async def _reply(self, client: openai.AsyncOpenAI, key: str, request: Request) -> Record:
         """The reply to a request, or a record with a failure. InputError when the run must end."""
@@ -355,7 +353,7 @@ class LLMJudge(Signed):
         Failed when it brings none; JudgeUnavailable after too many that cannot be used.
         """
         body = self.endpoint.body(request)
-        self.spending.add(request.task, calls=1)
+        self.spending.add(request, calls=1)
         started = time.monotonic()
         try:
             fields = await self.endpoint.post(client, body)
@@ -372,13 +370,13 @@ class LLMJudge(Signed):
             label=request.label,
             prompt=request.prompt,
         )
-        self.spending.charge(request, reply)
+        self.spending.add(request, reply)
         if reply.failure:
             raise Failed(reply.failure, reply.text)
         record = self.store.put(reply)
-        unusable = ""
-        if request.value_of(record) is None:
-            unusable = record.error or "unreadable"
+        unusable = record.error
+        if not unusable and request.read(record.text) is None:
+            unusable = "unreadable"
         with self._lock:
             self._saved += 1
             self._pace.replied(unusable, record.text)

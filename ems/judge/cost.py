@@ -78,10 +78,20 @@ class Spending:
         with self._lock:
             return deepcopy(self._by_task)
 
-    def add(self, task: str, **counts: Any) -> None:
-        """Add to the counts of a task, and recompute its cost."""
+    def add(self, request: Request, reply: Record | None = None, **counts: Any) -> None:
+        """Add counts to those of the request's task, and recompute its cost.
+
+        The counts of a live reply, also of one that cannot be used, are its tokens and seconds.
+        """
+        if reply is not None:
+            counts["prompt_tokens"] = reply.prompt_tokens
+            counts["completion_tokens"] = reply.completion_tokens
+            counts["cached_tokens"] = reply.cached_tokens
+            counts["seconds"] = reply.seconds
+            if self.prices and not reply.prompt_tokens:  # the server does not count
+                counts["prompt_tokens"], counts["completion_tokens"] = tokens_at_most(request)
         with self._lock:
-            usage = self._by_task.setdefault(task, Usage())
+            usage = self._by_task.setdefault(request.task, Usage())
             for name, count in counts.items():
                 setattr(usage, name, getattr(usage, name) + count)
             if self.prices:
@@ -95,20 +105,7 @@ class Spending:
             if key not in self._planned:
                 self._planned.add(key)
                 prompt, completion = tokens_at_most(request)
-                self.add(request.task, calls=1, prompt_tokens=prompt, completion_tokens=completion)
-
-    def charge(self, request: Request, reply: Record) -> None:
-        """Add the tokens and seconds of a live reply, also of one that cannot be used."""
-        prompt, completion = reply.prompt_tokens, reply.completion_tokens
-        if self.prices and not prompt:
-            prompt, completion = tokens_at_most(request)  # the server does not count
-        self.add(
-            request.task,
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            cached_tokens=reply.cached_tokens,
-            seconds=reply.seconds,
-        )
+                self.add(request, calls=1, prompt_tokens=prompt, completion_tokens=completion)
 
     def reserve(self, request: Request) -> float | None:
         """Reserve the most that a call can cost, and return it; 0 without a limit.

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..io import encodable
 from ..terminal import notify
 from ..types import InputError
 from . import Request
@@ -116,10 +115,8 @@ class Endpoint:
         if request.schema:
             form = {"name": "reply", "schema": request.schema, "strict": True}
             parameters["response_format"] = {"type": "json_schema", "json_schema": form}
-        body = {
-            "model": self.model,
-            "messages": [{"role": "user", "content": request.prompt}],
-        }
+        prompt = request.prompt.encode("utf-8", "replace").decode()  # no half surrogate pairs
+        body = {"model": self.model, "messages": [{"role": "user", "content": prompt}]}
         for name, value in parameters.items():
             if value is not None and name not in self._refused:
                 body[name] = value
@@ -230,7 +227,7 @@ def read_completion(answer: Any) -> dict[str, Any]:
         ending = "no text" if ending == "stop" else ending
     if not isinstance(text, str):
         return {"text": "", "failure": "wrong shape", **counts}
-    return {"text": encodable(text), "finish_reason": ending, **counts}
+    return {"text": text, "finish_reason": ending, **counts}
 
 
 def read_usage(answer: Any) -> dict[str, int]:

@@ -84,16 +84,6 @@ class Pace:
             room = min(room, max(1, UNUSABLE_LIMIT - self.unusable_in_a_row.total()))
         return time.monotonic() >= self.next_call_at and self.under_way < room
 
-    def silence(self) -> str:
-        """What to tell a person when no call has ended for a while, else ""; once in SILENCE."""
-        if time.monotonic() - self.last_end <= SILENCE:
-            return ""
-        self.last_end = time.monotonic()
-        return (
-            f"no answer for {SILENCE:g} s, {self.under_way} calls under way, "
-            f"the last error: {self.last_failure or 'none'}"
-        )
-
     def replied(self, unusable: str, text: str = "") -> None:
         """Note a reply. `unusable` says why its text cannot be used, "" for a good one.
 

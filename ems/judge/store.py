@@ -68,7 +68,9 @@ class Replies:
             if key in self._recorded:
                 records[key] = self._recorded[key]
         query = "SELECT key, data FROM replies WHERE key IN (SELECT value FROM json_each(?))"
-        for key, data in self._read(query, [json.dumps(keys)]):
+        with self._transaction("read"):
+            rows = self._db.execute(query, [json.dumps(keys)]).fetchall()
+        for key, data in rows:
             try:
                 records[key] = Record(**json.loads(zlib.decompress(data)))
             except (ValueError, TypeError, zlib.error) as error:
@@ -84,18 +86,20 @@ class Replies:
         A reply without a date gets the present one.
         """
         values = {name: getattr(record, name) for name in SAVED}
-        values["date"] = record.date or utc()
-        data = encodable(json.dumps(values, ensure_ascii=False)).encode()
+        values["date"] = record.date or datetime.now(UTC).isoformat(timespec="seconds")
+        # Half a surrogate pair, which a server may send, cannot be written: it becomes "?".
+        data = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
         row = [record.key, record.model, record.task, zlib.compress(data)]
-        with self._writing():
+        with self._transaction():
             self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
             self._db.execute("DELETE FROM pending WHERE key = ?", [record.key])
             return self.get([record.key])[record.key]
 
     def records(self) -> list[Record]:
         """Every saved reply, by model, task and key."""
-        keys = [key for (key,) in self._read("SELECT key FROM replies")]
-        records = self.get([*self._recorded, *keys])
+        with self._transaction("read"):
+            rows = self._db.execute("SELECT key FROM replies").fetchall()
+        records = self.get([*self._recorded, *(key for (key,) in rows)])
         return sorted(records.values(), key=lambda r: (r.model, r.task, r.key))
 
     def check_writable(self) -> None:
@@ -106,8 +110,10 @@ class Replies:
         if self.path is None:
             return
         if shutil.disk_usage(self.path.parent).free < FREE_BYTES:
-            raise self._unwritable(f"less than {FREE_BYTES >> 20} MB are free")
-        with self._writing():  # SQLite refuses a write to such a file, but not the beginning of one
+            raise self._unusable("written", f"less than {FREE_BYTES >> 20} MB are free")
+        with (
+            self._transaction()
+        ):  # SQLite refuses a write to such a file, but not the beginning of one
             self._db.execute("DELETE FROM pending WHERE key = ''")
 
     def export(self, path: FilePath) -> int:
@@ -130,7 +136,7 @@ class Replies:
         line, and when another reply is saved under a key.
         """
         counts = {"imported": 0, "duplicate": 0, "unused": 0}
-        with self._writing():
+        with self._transaction():
             for place, line in _lines(path):
                 if isinstance(line, dict) and "custom_id" in line:
                     record = self._record_of_result(line)
@@ -154,7 +160,7 @@ class Replies:
         for key, task, label, body in requests:
             data = zlib.compress(json.dumps(body).encode())
             rows.append((key, encodable(task), encodable(label), data))
-        with self._writing():
+        with self._transaction():
             self._db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?, ?, ?)", rows)
 
     def export_pending(self, path: FilePath) -> int:
@@ -162,8 +168,11 @@ class Replies:
 
         `vllm run-batch` takes the same file.
         """
+        query = "SELECT key, body FROM pending ORDER BY task, label, key"
+        with self._transaction("read"):
+            rows = self._db.execute(query).fetchall()
         lines = []
-        for key, data in self._read("SELECT key, body FROM pending ORDER BY task, label, key"):
+        for key, data in rows:
             lines.append(
                 {
                     "custom_id": key,
@@ -178,10 +187,11 @@ class Replies:
     def _record_of_result(self, result: Mapping[str, Any]) -> Record | None:
         """The reply in a line of a batch result; None if it failed or nobody waits for it."""
         key = str(result["custom_id"])
-        waiting = self._read("SELECT task, label, body FROM pending WHERE key = ?", [key])
-        if not waiting:
+        query = "SELECT task, label, body FROM pending WHERE key = ?"
+        waiting = self._db.execute(query, [key]).fetchone()
+        if waiting is None:
             return None
-        task, label, data = waiting[0]
+        task, label, data = waiting
         request = json.loads(zlib.decompress(data))
         try:
             answer = result["response"]["body"]
@@ -198,32 +208,28 @@ class Replies:
         )
         return None if record.failure else record
 
-    def _read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        try:
-            with self._lock:
-                return self._db.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise InputError(f"{self.path}: the reply store cannot be read ({error})") from None
-
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One transaction, all or nothing; inside another one, a part of it."""
+    def _transaction(self, use: str = "written") -> Iterator[None]:
+        """One transaction, all or nothing; inside another one, a part of it.
+
+        A store that is only "read" may be written by other processes meanwhile.
+        """
         with self._lock:
             if self._db.in_transaction:
                 yield
                 return
             try:
                 with self._db:  # commits, or rolls back after an error
-                    self._db.execute("BEGIN IMMEDIATE")
+                    self._db.execute("BEGIN IMMEDIATE" if use == "written" else "BEGIN")
                     yield
             except sqlite3.Error as error:
-                raise self._unwritable(error) from None
+                raise self._unusable(use, error) from None
 
-    def _unwritable(self, why: object) -> InputError:
-        return InputError(
-            f"{self.path}: cannot be written ({why}); what was saved before is intact: make "
-            "room and run the same command again"
-        )
+    def _unusable(self, use: str, why: object) -> InputError:
+        message = f"{self.path}: the reply store cannot be {use} ({why})"
+        if use == "written":
+            message += "; what was saved before is intact: make room and run the same command again"
+        return InputError(message)
 
 
 def _opened(path: Path | str) -> sqlite3.Connection:
@@ -264,8 +270,3 @@ def _record_of_line(line: Any, place: str) -> Record:
         raise InputError(
             f"{place}: not a saved reply ({error}); export the replies again"
         ) from None
-
-
-def utc() -> str:
-    """The present as an ISO 8601 date."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

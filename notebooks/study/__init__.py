@@ -8,7 +8,6 @@ committed data set, so that each notebook opens alone. What is missing in a run 
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -237,12 +236,16 @@ def read_frames(*paths: str | Path) -> pd.DataFrame:
     """Tables that `write_csv` wrote, and .gz files of such, one below the other.
 
     Columns of names are text, and "" where a cell is empty; an empty cell elsewhere is nan.
+    InputError for what cannot be read.
     """
     types = dict.fromkeys(TEXT_COLUMNS, str)
     tables = []
-    for path in map(Path, paths):
-        file = path if path.suffix == ".gz" else io.StringIO(read_text(path))
-        tables.append(pd.read_csv(file, dtype=types, keep_default_na=False, na_values=""))
+    for path in paths:
+        try:
+            table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values="")
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} cannot be read: {error}") from None
+        tables.append(table)
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(TEXT_COLUMNS, ""))
 
 

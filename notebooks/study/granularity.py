@@ -27,7 +27,7 @@ from ems.local.words import WordMatcher
 from ems.metrics import ems_scores
 from ems.pipeline import Evaluator, is_lost
 from ems.prompts import Prompts, numbered
-from ems.reading import read_index, read_score
+from ems.reading import read_number, read_score
 from ems.results import EMSResult
 from ems.score import rouge_scorer, scale
 from ems.types import Answer, Points, Triplet
@@ -207,7 +207,7 @@ def read_pairs(text: str, count: int, n_points: int) -> list[MatchAndScore] | No
     """
     try:
         pairs = [
-            (read_index(str(match), n_points), read_score(str(score), _MAX_SCORE))
+            (read_number(match, -1, n_points - 1), read_score(score, _MAX_SCORE))
             for match, score in json.loads(text)["pairs"]
         ]
     except (ValueError, TypeError, KeyError):

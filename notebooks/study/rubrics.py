@@ -69,7 +69,8 @@ def rated(
         level, reason = levels[0], ""
         if request := requests.get((answer, name)):
             reply = replies[answer, name]
-            level, reason = request.value_of(reply), reply.error or "unreadable"
+            reason = reply.error or "unreadable"
+            level = "" if reply.error else request.read(reply.text)
         value = math.nan
         if level in levels:
             value, reason = levels.index(level) / (len(levels) - 1), ""

@@ -59,7 +59,7 @@ CAPTION = "Mean of each metric over the answers, by system."
 
 def save_table1(
     summary: pd.DataFrame,
-    folder: str | Path,
+    folder: Path,
     paper: pd.DataFrame | None = None,
     *,
     models: Sequence[str] = (),
@@ -72,7 +72,6 @@ def save_table1(
     value) see `beside_paper`. `absent` maps a metric without rows to the reason, which is listed
     under the table. The last file has the settings of each metric.
     """
-    folder = Path(folder)
     table = ems.table1(summary, models)
     if paper is not None:
         table = beside_paper(table, summary, paper)
@@ -85,9 +84,8 @@ def save_table1(
     for row in shown.itertuples():
         counts = f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}"
         shown.loc[row.Index, "signature"] += counts
-    tidy = shown[CSV_COLUMNS].round(6)
     return [
-        write_csv(folder / "table1.csv", tidy.map(_not_a_formula)),
+        write_csv(folder / "table1.csv", shown[CSV_COLUMNS].round(6).map(_not_a_formula)),
         write_file(folder / "table1.md", [_markdown(table, notes)]),
         write_file(folder / "table1.tex", [_latex(table, notes)]),
         write_csv(folder / "table1_signatures.csv", signatures.map(_not_a_formula)),
