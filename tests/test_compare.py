@@ -110,8 +110,8 @@ def test_several_models_are_joined_by_name_and_the_others_are_named(compare, cap
     tables = compare(a, b)
     assert set(tables["parts"]["model"]) == {"m"}
     assert capsys.readouterr().err.splitlines() == [
-        "ems: k is in file b only, and is not compared",
         "ems: n is in file a only, and is not compared",
+        "ems: k is in file b only, and is not compared",
     ]
     assert tables["verdict"] == ["“b” has a clearly higher F1 than “a” (0.400 against 0.300)."]
 

@@ -124,7 +124,7 @@ def sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.D
     """For each model its values in `of_a` minus its values in `of_b`, by metric and part."""
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     tables = []
-    for model, rows in sides.groupby("model"):
+    for model, rows in sides.groupby("model", sort=False):
         if rows["side"].nunique() == 1:
             notify(f"ems: {model} is in file {rows['side'].iloc[0]} only, and is not compared")
             continue
