@@ -220,7 +220,7 @@ def test_a_difference_is_a_minus_b_everywhere(tmp_path):
     better, worse = answers_of("x-7b", 0.5), answers_of("x-1b")
     a = saved(tmp_path / "better.jsonl", [replace(r, model="x") for r in better])
     b = saved(tmp_path / "worse.jsonl", [replace(r, model="x") for r in worse])
-    both = [*better, *worse]
+    both = [*worse, *better]
     one = saved(tmp_path / "both.jsonl", both)
     pair = f1(compare_results(one))
     assert (pair["a"], pair["b"], pair["difference"]) == ("x-7b", "x-1b", pytest.approx(0.5))

@@ -90,7 +90,7 @@ def _contents(path: FilePath, values: pd.DataFrame) -> str:
 
 
 def _models_compared(values: pd.DataFrame, cluster: str) -> dict[str, Any]:
-    """Every model minus every smaller one, over the triplets that both answered."""
+    """Every model minus every earlier one, over the triplets that both answered."""
     n_models = values["model"].nunique()
     if n_models < 2:
         raise InputError(

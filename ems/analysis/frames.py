@@ -229,17 +229,24 @@ def basis_of(metric: str, signatures: Iterable[str]) -> str:
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of Table 1: by metric and part, then by model, in the order of the frame.
+    """Rows in the order of Table 1: by metric and part, then by model (`as_they_come`).
 
-    A frame of values has the models in the order in which they first stand in the answers. Metrics
-    that Table 1 does not have stand last, in the order of their names.
+    Metrics that Table 1 does not have stand last, in the order of their names.
     """
     places = {name: place for place, name in enumerate(METRIC_ORDER + PART_ORDER)}
 
     def rank(column: pd.Series) -> Any:
         if column.name == "model":
-            return column.factorize()[0]  # by first appearance
+            return as_they_come(column)
         return column.map(lambda name: (places.get(name, len(places)), name))
 
     keys = [column for column in ("metric", "part", "model") if column in frame]
     return frame.sort_values(keys, key=rank, ignore_index=True)
+
+
+def as_they_come(column: pd.Series) -> Any:
+    """Sort key: models in the order in which they first stand in the frame; other columns sorted.
+
+    A frame of values has its models in the order of the answers, and so have all tables of it.
+    """
+    return column.factorize()[0] if column.name == "model" else column
