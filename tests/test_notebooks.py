@@ -53,6 +53,8 @@ def test_the_smoke_run_gives_everything_promised(smoke):
         "findings/03_ems.md",
     ]
     assert [name for name in promised if not (smoke / name).exists()] == []
+    report = (smoke / "report.html").read_text(encoding="utf-8")
+    assert "<title>EMS report: SmolLM2 135M and Large LLM</title>" in report  # short names
     header, *rows = (smoke / "table1.csv").read_text(encoding="utf-8").splitlines()
     assert header == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
     assert {row.partition(",")[0] for row in rows} >= {
