@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import TABLE1_PARTS
+from ems.analysis.frames import TABLE1_PARTS, by_size, in_order
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.io import write_file
 from ems.terminal import visible
@@ -68,9 +68,10 @@ def save_table1(
     """Write table1.csv (tidy, six decimals), table1.md, table1.tex and table1_signatures.csv.
 
     They go into `folder`. `summary` and `models` are those of `ems.table1`; in Markdown and LaTeX
-    (booktabs) the models have short names. With the paper's values (columns metric, part, model,
-    value) see `beside_paper`. `absent` maps a metric without rows to the reason, which is listed
-    under the table. The last file has the settings of each metric.
+    (booktabs) the models have short names. The rows of the CSV stand by the size in a model's name.
+    With the paper's values (columns metric, part, model, value) see `beside_paper`. `absent` maps a
+    metric without rows to the reason, which is listed under the table. The last file has the
+    settings of each metric.
     """
     folder = Path(folder)
     table = ems.table1(summary, models)
@@ -81,11 +82,12 @@ def save_table1(
     signatures = shown[["metric", "signature"]].drop_duplicates()
     notes = _notes(table, absent or {}) + run_notes(folder, shown)
     notes = [visible(note) for note in notes]
-    table = with_short_names(table, short_names(shown["model"].unique()))
+    table = with_short_names(table, short_names(shown["model"]))
     for row in shown.itertuples():
         counts = f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}"
         shown.loc[row.Index, "signature"] += counts
-    tidy = shown[CSV_COLUMNS].round(6)
+    by_model = shown.sort_values("model", key=lambda column: column.map(by_size), kind="stable")
+    tidy = in_order(by_model)[CSV_COLUMNS].round(6)
     return [
         write_csv(folder / "table1.csv", tidy.map(_not_a_formula)),
         write_file(folder / "table1.md", [_markdown(table, notes)]),
