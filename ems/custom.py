@@ -21,10 +21,10 @@ from .types import InputError
 
 # By kind: what a function is called with, and what it returns for each.
 _CALLS = {
-    "extractor": ("texts", "a list of texts"),
-    "matcher": ("pairs of point lists", "an index or -1 for each reference point"),
-    "scorer": ("pairs of points", "a number in [0, 1]"),
-    "metric": ("references and answers", "a number in [0, 1]"),
+    "extractor": ("a list of texts", "a list of texts"),
+    "matcher": ("a list of pairs of point lists", "an index or -1 for each reference point"),
+    "scorer": ("a list of pairs of points", "a number in [0, 1]"),
+    "metric": ("a list of references and one of answers", "a number in [0, 1]"),
 }
 
 
@@ -69,12 +69,18 @@ def as_stage(given: Any, kind: str) -> Any:
 def _checked_call(function: Any, kind: str, name: str, *inputs: Sequence[Any]) -> list[Any]:
     """What a function returns, an entry for each input.
 
-    InputError for anything else. The function's own errors pass through.
+    InputError for anything else, and for a function that takes one input, not a list of them. The
+    function's own errors pass through.
     """
     takes, gives = _CALLS[kind]
     n = len(inputs[0])
     contract = f"{name} takes {takes}, {n} here, and must return {gives}, or None, for each"
-    returned = function(*inputs)
+    try:
+        returned = function(*inputs)
+    except (AttributeError, TypeError) as error:
+        if "'list'" not in str(error):
+            raise
+        raise InputError(f"{contract}; it does not take a list: {error}") from error
     try:
         entries = [_entry(kind, entry) for entry in returned]
     except (TypeError, ValueError):

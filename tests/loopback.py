@@ -2,14 +2,16 @@
 
 To try a live judge without a key: `python tests/loopback.py`, which prints the command to type in
 another shell. To rehearse a profile that asks models: `python tests/loopback.py --profile paper`,
-which runs it with this server in the place of every model, into runs/paper-rehearsal. In tests: `with Loopback("yes") as server: LLMJudge("m", base_url=server.url)`; see
-`server.bodies`.
+which runs it with this server in the place of every model, into runs/paper-rehearsal; where the
+folder of transcripts has none, calls are made up. In tests: `with Loopback("yes") as server:
+LLMJudge("m", base_url=server.url)`; see `server.bodies`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
 import json
 import random
 import re
@@ -339,21 +341,48 @@ def run_batch(
     )
 
 
+def made_up_calls(data: Path, folder: Path) -> Path:
+    """Write a text in the place of each call of data/companies.csv; returns the folder.
+
+    It has the sentences of the committed references to its company's questions, as often as the
+    least length of the call asks for, between an opening and an end that a call has.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for company in csv.DictReader(read_text(data / "companies.csv").splitlines()):
+        path = data / "q3-2024" / "references" / f"{company['ticker']}.yaml"
+        said = "\n\n".join(parse_yaml(read_text(path), path).values())
+        times = int(company["min_chars"]) // len(said) + 1
+        opening = f"A made-up call of {company['company']}, for a rehearsal."
+        paragraphs = [opening, *[said] * times, "This concludes today's call."]
+        text = "\n\n".join(paragraphs)
+        (folder / f"{company['transcript']}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
 def rehearse(profile: str, address: str, options: Sequence[str]) -> int:
     """Run a profile with this server as all its models; returns the exit status.
 
     `options` are further ones of `ems reproduce`. Where the prompts of the profile have not been
-    imported, the kit's are taken. The encoder is the small one that is installed with the kit, and
-    resamples are few.
+    imported, the kit's are taken, and where its folder of transcripts has no text, made-up calls.
+    The encoder is the small one that is installed with the kit, and resamples are few.
     """
     path = Path("profiles", f"{profile}.yaml")
-    prompts = "kit"
+    settings = {}
     if path.is_file():  # if not, the command below names the profiles that there are
-        prompts = parse_yaml(read_text(path), path).get("common", {}).get("PROMPTS", "kit")
+        settings = parse_yaml(read_text(path), path)
+    prompts = settings.get("common", {}).get("PROMPTS", "kit")
+    calls = settings.get("01_dataset", {}).get("WRITING", {}).get("transcripts")
     given = ["-p", "ENCODER", "all-MiniLM-L6-v2", "-p", "RESAMPLES", "100"]
     if prompts != "kit" and not (home() / "prompts" / prompts).is_dir():
         notify(f"The prompt set {prompts!r} is not imported: the kit's prompts are used.")
         given += ["-p", "PROMPTS", "kit", "-p", "WRITING.prompts", "kit"]
+    if calls and "WRITING.transcripts" not in options and not list(Path(calls).glob("*.txt")):
+        made_up = made_up_calls(Path("data"), Path("runs", "made-up-calls"))
+        notify(
+            f"{calls} has no texts: the calls of this rehearsal are MADE UP from the "
+            f"committed references, and lie in {made_up}."
+        )
+        given += ["-p", "WRITING.transcripts", str(made_up), "-p", "TRANSCRIPTS", str(made_up)]
     name = f"{profile}-rehearsal"
     command = ["reproduce", "--profile", profile, "--run", name, "--at", address]
     status = main([*command, *given, *options])

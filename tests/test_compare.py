@@ -110,8 +110,8 @@ def test_several_models_are_joined_by_name_and_the_others_are_named(compare, cap
     tables = compare(a, b)
     assert set(tables["parts"]["model"]) == {"m"}
     assert capsys.readouterr().err.splitlines() == [
-        "ems: k is in file b only, and is not compared",
         "ems: n is in file a only, and is not compared",
+        "ems: k is in file b only, and is not compared",
     ]
     assert tables["verdict"] == ["“b” has a clearly higher F1 than “a” (0.400 against 0.300)."]
 
@@ -231,7 +231,7 @@ def test_a_difference_is_a_minus_b_everywhere(tmp_path):
     better, worse = answers_of("x-7b", 0.5), answers_of("x-1b")
     a = saved(tmp_path / "better.jsonl", [replace(r, model="x") for r in better])
     b = saved(tmp_path / "worse.jsonl", [replace(r, model="x") for r in worse])
-    both = [*better, *worse]
+    both = [*worse, *better]
     one = saved(tmp_path / "both.jsonl", both)
     pair = f1(compare_results(one))
     assert (pair["a"], pair["b"], pair["difference"]) == ("x-7b", "x-1b", pytest.approx(0.5))

@@ -221,7 +221,7 @@ def test_a_wrong_frame_gets_one_clear_line(results):
             call(frame.drop(columns="value"))
         with refused("the frame has no column 'company'"):
             call(frame, cluster="company")
-    with refused("no values of 'long'; there are 'reworded', 'short', 'wrong figures'"):
+    with refused("no values of 'long'; there are 'reworded', 'wrong figures', 'short'"):
         ems.paired_table(frame, models=["short", "long"])
     with refused("a frame of ems.summarise is needed"):
         ems.table1(frame)

@@ -338,7 +338,9 @@ def test_an_entry_of_another_kind_is_refused_with_what_is_wanted(kind, entry, gi
 
 @pytest.mark.parametrize(("returned", "got"), [([0.5], "1"), (None, "None"), (0.5, "0.5")])
 def test_a_wrong_number_of_entries_is_refused(returned, got):
-    with refused("takes references and answers, 2 here, ", f" for each; got {got}"):
+    with refused(
+        "takes a list of references and one of answers, 2 here, ", f" for each; got {got}"
+    ):
         as_stage(lambda items: returned, "metric")(["a", "b"])
 
 
@@ -354,9 +356,24 @@ def test_a_scorer_gets_all_pairs_at_once_and_its_scores_stay_with_their_answer()
     assert seen == [[("a", "b"), ("same", "same"), ("ccc", "d")]]
 
 
-def test_an_own_functions_errors_pass_through():
-    with pytest.raises(ZeroDivisionError):
-        as_stage(lambda items: 1 / 0, "metric")(["a"])
+@pytest.mark.parametrize("extract", [lambda text: text.split(), lambda text: re.split(" ", text)])
+def test_a_function_of_one_text_is_told_that_it_gets_a_list(extract):
+    contract = "takes a list of texts, 2 here, and must return a list of texts, or None, for each"
+    with refused(f"{contract}; it does not take a list: ", "'list'"):
+        as_stage(extract, "extractor")(["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda items: 1 / 0, ZeroDivisionError),
+        (lambda items: items[0].absent, AttributeError),
+        (lambda items: len(3), TypeError),
+    ],
+)
+def test_an_own_functions_errors_pass_through(function, error):
+    with pytest.raises(error):
+        as_stage(function, "metric")(["a"])
     with refused("the metric is a function"):
         as_stage(dict, "metric")  # a class, not an object that can be called
 

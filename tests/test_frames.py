@@ -260,6 +260,19 @@ def test_rows_stand_in_the_order_of_table_1():
     ]
 
 
+def test_models_keep_the_order_in_which_they_first_come():
+    """Also where the first of them has no row of the first metric, or of a part of it."""
+    rows = [
+        ("EMS(LLM)", "F1", "small-1B"),
+        ("EMS(LLM)", "F1", "large"),
+        ("EMS(LLM)", "F1", "baseline-70B"),
+        ("BLEU", "Score", "baseline-70B"),
+        ("BLEU", "Score", "large"),
+    ]
+    ordered = in_order(pd.DataFrame(rows, columns=["metric", "part", "model"]))
+    assert list(ordered.itertuples(index=False, name=None)) == [rows[4], rows[3], *rows[:3]]
+
+
 def test_models_are_ordered_by_the_size_in_their_name():
     names = [
         "SmolLM2-135M-Instruct",

@@ -9,10 +9,12 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import loopback
 import pytest
 import run as runner
 from loopback import Loopback, by_words
 from marks import runs_notebooks
+from study import dataset
 
 from ems.judge.cost import plan_text
 from ems.prompts import KIT
@@ -53,6 +55,8 @@ def test_the_smoke_run_gives_everything_promised(smoke):
         "findings/03_ems.md",
     ]
     assert [name for name in promised if not (smoke / name).exists()] == []
+    report = (smoke / "report.html").read_text(encoding="utf-8")
+    assert "<title>EMS report: SmolLM2 135M and Large LLM</title>" in report  # short names
     header, *rows = (smoke / "table1.csv").read_text(encoding="utf-8").splitlines()
     assert header == "metric,part,model,value,ci_low,ci_high,n,unscored,signature"
     assert {row.partition(",")[0] for row in rows} >= {
@@ -246,15 +250,14 @@ def test_a_run_whose_judge_cannot_be_read_has_too_few_scores(like_the_paper):
 
 @runs_notebooks
 def test_the_whole_profile_of_the_paper_can_be_rehearsed_by_one_command(made_up, tmp_path):
-    """All ten calls and five questions, with the kit's prompts where the paper's are absent."""
+    """All five questions to ten made-up calls, with the kit's prompts: a newcomer has no others."""
     shutil.rmtree(tmp_path / "home")
     project = tmp_path / "project"
     for name in ("notebooks", "profiles", "tests"):
         shutil.copytree(ROOT / name, project / name)
     (project / "data").symlink_to(ROOT / "data")
-    given = ["-p", "WRITING.transcripts", str(tmp_path), "-p", "TRANSCRIPTS", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, "tests/loopback.py", "--profile", "paper", *given],
+        [sys.executable, "tests/loopback.py", "--profile", "paper"],
         cwd=project,
         env={**os.environ, "PYTHONPATH": f"{project / 'notebooks'}{os.pathsep}{ROOT}"},
         capture_output=True,
@@ -264,7 +267,29 @@ def test_the_whole_profile_of_the_paper_can_be_rehearsed_by_one_command(made_up,
     assert done.returncode == 0, done.stderr[-2000:]
     assert "This was a rehearsal" in done.stderr
     assert "the prompt set 'paper' is not imported" in done.stderr.lower()
+    assert "transcripts has no texts: the calls of this rehearsal are MADE UP" in done.stderr
+    assert "WRITING.transcripts 'runs/made-up-calls'" in done.stdout
     assert "| EMS(LLM) | F1 |" in done.stdout
     assert "This run took " in done.stdout
     lines = (project / "runs/paper-rehearsal/answers.jsonl").read_text().splitlines()
     assert len(lines) == 150
+
+
+def test_a_rehearsal_takes_the_calls_that_there_are(made_up, tmp_path, monkeypatch, capsys):
+    commands = []
+    monkeypatch.setattr(loopback, "main", lambda command: commands.append(command) or 0)
+    monkeypatch.chdir(ROOT)
+    given = ["-p", "WRITING.transcripts", str(tmp_path)]
+    assert loopback.rehearse("paper", "http://127.0.0.1:1/v1", given) == 0
+    assert commands[0][-3:] == given
+    assert commands[0].count("WRITING.transcripts") == 1
+    assert "MADE UP" not in capsys.readouterr().err
+
+
+def test_every_made_up_call_can_be_read_as_a_call(tmp_path):
+    folder = loopback.made_up_calls(ROOT / "data", tmp_path / "calls")
+    triplets = dataset.call_triplets(ROOT / "data", transcripts=folder)
+    assert len({triplet.context for triplet in triplets}) == 10
+    for triplet in triplets:
+        assert "made-up call" in triplet.context.partition("\n")[0]
+        assert triplet.reference.splitlines()[0] in triplet.context

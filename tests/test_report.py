@@ -352,7 +352,7 @@ def test_a_browser_draws_the_worst_answer_first_and_opens_the_one_in_its_address
         "3 of 3 answers. Reference points: 2 covered, 1 in part, 3 not covered, 3 unscored." in page
     )
     assert "<small>t1 · Apple</small> How was t1? " in page
-    assert re.search("<title>EMS report: &lt;/script&gt;[^<]*, bad and good</title>", page)
+    assert re.search("<title>EMS report: good, bad and &lt;/script&gt;[^<]*</title>", page)
     assert "<img" not in page
     opened = drawn("#t1/bad")
     start = opened.index('<tr class="alignment">')

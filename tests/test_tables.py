@@ -44,8 +44,8 @@ def summary(rows):
 OURS = in_order(
     summary(
         [
-            ("EMS(LLM)", "F1", LARGE, 0.5, 0.45, 0.55, 48, 60),
             ("EMS(LLM)", "F1", SMALL, 0.25, 0.2, 0.3, 50, 0),
+            ("EMS(LLM)", "F1", LARGE, 0.5, 0.45, 0.55, 48, 60),
             ("BLEU", "Score", SMALL, 1 / 3, 0.3, 0.4, 50, 0),
             ("BLEU", "Score", LARGE, 0.0301, NAN, NAN, 50, 0),
         ]

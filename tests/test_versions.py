@@ -158,7 +158,7 @@ def test_a_comparison_names_the_wrong_version_in_words_alone(results_file, capsy
     assert higher["Coverage(local)", "F1", WRONG, RIGHT] == f"{WRONG}, in words"
     for part in ("Recall", "Precision"):
         assert higher["Figures", part, WRONG, RIGHT] == f"{RIGHT}, in figures"
-    assert higher["Figures", "Precision", WRONG, SHORT] == f"{SHORT}, in figures"
+    assert higher["Figures", "Precision", SHORT, WRONG] == f"{SHORT}, in figures"
     assert not set(higher.values()) & {RIGHT, WRONG, SHORT}
     assert main(["compare", results_file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warning"] == WITHOUT_JUDGE

@@ -90,7 +90,7 @@ def _contents(path: FilePath, values: pd.DataFrame) -> str:
 
 
 def _models_compared(values: pd.DataFrame, cluster: str) -> dict[str, Any]:
-    """Every model minus every smaller one, over the triplets that both answered."""
+    """Every model minus every earlier one, over the triplets that both answered."""
     n_models = values["model"].nunique()
     if n_models < 2:
         raise InputError(
@@ -124,7 +124,7 @@ def sides_compared(of_a: pd.DataFrame, of_b: pd.DataFrame, cluster: str) -> pd.D
     """For each model its values in `of_a` minus its values in `of_b`, by metric and part."""
     sides = pd.concat([of_a.assign(side="a"), of_b.assign(side="b")])
     tables = []
-    for model, rows in sides.groupby("model"):
+    for model, rows in sides.groupby("model", sort=False):
         if rows["side"].nunique() == 1:
             notify(f"ems: {model} is in file {rows['side'].iloc[0]} only, and is not compared")
             continue

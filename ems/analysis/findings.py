@@ -191,7 +191,7 @@ def few_figures(values: pd.DataFrame) -> dict[str, str]:
     """
     is_told = (values["metric"] == FIGURES_METRIC) & (values["part"] == "Precision")
     sentences = {}
-    for model, rows in values[is_told].groupby("model"):
+    for model, rows in values[is_told].groupby("model", sort=False):
         share = rows["value"].mean()
         if share < FEW_SHARED and rows["units"].sum() >= ENOUGH_FIGURES:
             sentences[model] = (
@@ -276,7 +276,7 @@ def limits(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) -> 
     groups allow, and how large a difference in F1, or score, must be to be clear.
     """
     sentences = []
-    questions = values.groupby("model")["triplet_id"].nunique()
+    questions = values.groupby("model", sort=False)["triplet_id"].nunique()
     n_questions = values["triplet_id"].nunique()
     values, pairs = _ranked(values, pairs)
     for model, count in questions[questions < n_questions].items():

@@ -229,28 +229,35 @@ def basis_of(metric: str, signatures: Iterable[str]) -> str:
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of Table 1: by metric and part, then by model (`by_size`).
+    """Rows in the order of Table 1: by metric and part, then by model (`as_they_come`).
 
     Metrics that Table 1 does not have stand last, in the order of their names.
     """
     places = {name: place for place, name in enumerate(METRIC_ORDER + PART_ORDER)}
 
-    def rank(column: pd.Series) -> pd.Series:
+    def rank(column: pd.Series) -> Any:
         if column.name == "model":
-            return column.map(by_size)
+            return as_they_come(column)
         return column.map(lambda name: (places.get(name, len(places)), name))
 
     keys = [column for column in ("metric", "part", "model") if column in frame]
     return frame.sort_values(keys, key=rank, ignore_index=True)
 
 
-def by_size(model: str) -> tuple[float, str]:
-    """Sort key for models: the number of parameters in the name ("-135M", "_11b"), then the name.
+def as_they_come(column: pd.Series) -> Any:
+    """Sort key: models in the order in which they first stand in the frame; other columns sorted.
 
-    A model without a size in its name comes last.
+    A frame of values has its models in the order of the answers, and so have all tables of it.
     """
-    size = re.search(r"(?<![a-z0-9.])([0-9]+(?:[.][0-9]+)?)([mb])(?![a-z0-9])", model, flags=re.I)
+    return column.factorize()[0] if column.name == "model" else column
+
+
+def by_size(model: str) -> tuple[float, str]:
+    """Sort key of the rows of table1.csv: the number of parameters in the name, then the name.
+
+    A model without such a number ("-135M", "_11b") comes last.
+    """
+    size = re.search(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", model, re.I | re.A)
     if size is None:
         return math.inf, model
-    unit = {"m": 1e6, "b": 1e9}[size[2].lower()]
-    return float(size[1]) * unit, model
+    return float(size[1] + {"m": "e6", "b": "e9"}[size[2].lower()]), model

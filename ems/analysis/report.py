@@ -28,7 +28,7 @@ from ..support.supporter import support_table
 from ..terminal import visible
 from ..types import WITHOUT_JUDGE, Answer, InputError, Triplet, clear_arguments
 from .findings import MOST_MODELS, limits, series, verdict
-from .frames import TABLE1_PARTS, GivenResults, by_metric, by_size, in_order, to_frame
+from .frames import TABLE1_PARTS, GivenResults, by_metric, in_order, to_frame
 from .stats import MIN_CLUSTERS, paired_table, summarise
 from .tables import dot_plot, in_texts, means_table, pairs_table, shortened
 from .view import (
@@ -136,7 +136,7 @@ def _numbers(results: Results, values: pd.DataFrame) -> dict[str, Any]:
 
 
 def _title(values: pd.DataFrame) -> str:
-    models = [shortened(model) for model in sorted(values["model"].unique(), key=by_size)]
+    models = [shortened(model) for model in values["model"].unique()]
     named = series(models) if len(models) <= 3 else f"{len(models)} models"
     return f"EMS report: {named}"
 

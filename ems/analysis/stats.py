@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 
 from ..terminal import first_few
 from ..types import InputError
-from .frames import basis_of, by_size, in_order, with_figures_once
+from .frames import as_they_come, basis_of, in_order, with_figures_once
 
 MIN_SCORED = 0.95  # a number that rests on a smaller share of points or answers is flagged
 MIN_CLUSTERS = 6  # fewer clusters say too little about how clusters vary
@@ -61,7 +61,7 @@ def summarise(values: pd.DataFrame, *, cluster: str = "group") -> pd.DataFrame:
     """
     rows = []
     values = _with_bounds(_checked(values, cluster))  # the given frame may be large: it is let go
-    for (metric, part, model), cell in values.groupby(["metric", "part", "model"]):
+    for (metric, part, model), cell in values.groupby(["metric", "part", "model"], sort=False):
         signatures = cell["signature"].unique().tolist()
         if len(signatures) > 1:
             raise InputError(
@@ -150,7 +150,7 @@ def paired_table(
 ) -> pd.DataFrame:
     """Model `a` minus model `b` for every metric, part and pair of models.
 
-    The triplets are those that both models answered. Of `models` (by default all, small to large) a
+    The triplets are those that both models answered. Of `models` (by default all, as they come) a
     later one is `a`, an earlier one `b`. Columns:
 
     difference       mean over triplets of a minus b: above 0 where `a` scores higher
@@ -167,7 +167,7 @@ def paired_table(
     A single model gives no row.
     """
     frame = _checked(values, cluster)
-    answered = sorted(frame["model"].unique(), key=by_size)
+    answered = frame["model"].unique()
     if unknown := sorted(set(models).difference(answered)):
         raise InputError(f"no values of {first_few(unknown)}; there are {first_few(answered, 12)}")
     pairs = list(combinations(models or answered, 2))
@@ -327,4 +327,5 @@ def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     repeated = values.duplicated(keys)
     if repeated.any():
         raise InputError(f"more than one row for {tuple(values.loc[repeated, keys].iloc[0])}")
-    return values.assign(cluster=values[cluster].astype(str)).sort_values(keys, ignore_index=True)
+    values = values.assign(cluster=values[cluster].astype(str))
+    return values.sort_values(["model", "triplet_id"], key=as_they_come, ignore_index=True)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..terminal import visible
 from ..types import InputError
-from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS, by_size
+from .frames import HIGHER_IS_WORSE, PART_ORDER, TABLE1_PARTS
 from .stats import MIN_CLUSTERS
 
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle
@@ -210,11 +210,11 @@ def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
 
     A cell has the value and its 95 % interval; with unscored points also the mean if these scored
     0, or 1; and † where under 95 % of the points or of the answers have a score. `models` are the
-    columns, by default all, small to large.
+    columns, by default all, as they come.
     """
     if "ci_low" not in summary:
         raise InputError("a frame of ems.summarise is needed, and this one has no column 'ci_low'")
-    models = list(models) or sorted(summary["model"].unique(), key=by_size)
+    models = list(models) or list(summary["model"].unique())
     is_shown = summary["model"].isin(models) & summary["part"].isin(TABLE1_PARTS)
     rows = []
     for (metric, part), row in summary[is_shown].groupby(["metric", "part"], sort=False):

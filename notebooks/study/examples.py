@@ -64,7 +64,7 @@ def _best_model(results: Sequence[EMSResult]) -> str:
 
 def _model_named(models: Iterable[str], name: str) -> str:
     """The model with this name, or with this short name."""
-    short = short_names(dict.fromkeys(models))
+    short = short_names(models)
     for model in short:
         if name in (model, short[model]):
             return model
@@ -76,7 +76,7 @@ def _model_named(models: Iterable[str], name: str) -> str:
 
 def browse(results: Sequence[EMSResult]) -> Any:
     """A selector that shows any result, where ipywidgets is installed; else what can be chosen."""
-    short = short_names(dict.fromkeys(r.model for r in results))
+    short = short_names(r.model for r in results)
     ids = list(dict.fromkeys(r.triplet_id for r in results))
     try:
         from ipywidgets import Dropdown, interactive

@@ -101,7 +101,7 @@ def contradiction_findings(
 def partial_findings(values: pd.DataFrame, names: Mapping[str, str], questions: int) -> list[str]:
     """A sentence for each system with values of fewer than all `questions`."""
     sentences = []
-    for model, answered in values.groupby("model")["triplet_id"].nunique().items():
+    for model, answered in values.groupby("model", sort=False)["triplet_id"].nunique().items():
         if answered < questions:
             sentences.append(
                 f"{names[model]} answers {answered} of {questions} questions: its means are over "

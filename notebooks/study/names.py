@@ -20,7 +20,7 @@ _BEFORE_SIZE = re.compile(r"[-_](?=[0-9]+(?:\.[0-9]+)?[bm](?![a-z0-9]))", re.IGN
 
 
 def short_names(models: Iterable[str]) -> dict[str, str]:
-    """A short name for each model, in the order of the models.
+    """A short name for each model, in the order in which the models first come.
 
     data/short_names.yaml has those of the kit's systems. Any other name loses the words that say
     only how a model was tuned, and a space stands before its size: "Mistral-7B-Instruct-v0.3" is
