@@ -11,7 +11,7 @@ import pytest
 from study import read_frames, values_frame, write_csv
 from test_data import CLAIMS, COVERAGE, EMS, LOST, SCORE
 
-from ems.analysis.frames import COLUMNS, by_size, in_order, metric_of, to_frame
+from ems.analysis.frames import COLUMNS, in_order, metric_of, to_frame
 from ems.analysis.stats import summarise
 from ems.baselines import Claims
 from ems.local.figures import FIGURES_RULE
@@ -271,19 +271,3 @@ def test_models_keep_the_order_in_which_they_first_come():
     ]
     ordered = in_order(pd.DataFrame(rows, columns=["metric", "part", "model"]))
     assert list(ordered.itertuples(index=False, name=None)) == [rows[4], rows[3], *rows[:3]]
-
-
-def test_models_are_ordered_by_the_size_in_their_name():
-    names = [
-        "SmolLM2-135M-Instruct",
-        "llama3.2_1b_instruct",
-        "Qwen2.5-Coder-1.5B with the call",
-        "Llama-3.2-3B",
-        "Meta-Llama-3_1-8B-Instruct",
-        "llama3.2_11b_vision_instruct",
-        "Llama-3.1-70B-AWQ-INT4",
-        "gpt-10",
-        "gpt-4o",
-    ]
-    assert sorted(sorted(names), key=by_size) == names
-    assert by_size("5²B") == (math.inf, "5²B")

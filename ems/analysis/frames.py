@@ -250,14 +250,3 @@ def as_they_come(column: pd.Series) -> Any:
     A frame of values has its models in the order of the answers, and so have all tables of it.
     """
     return column.factorize()[0] if column.name == "model" else column
-
-
-def by_size(model: str) -> tuple[float, str]:
-    """Sort key of the rows of table1.csv: the number of parameters in the name, then the name.
-
-    A model without such a number ("-135M", "_11b") comes last.
-    """
-    size = re.search(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", model, re.I | re.A)
-    if size is None:
-        return math.inf, model
-    return float(size[1] + {"m": "e6", "b": "e9"}[size[2].lower()]), model

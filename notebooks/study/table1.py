@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 import ems
-from ems.analysis.frames import TABLE1_PARTS, by_size, in_order
+from ems.analysis.frames import TABLE1_PARTS
 from ems.analysis.stats import MIN_CLUSTERS
 from ems.io import write_file
 from ems.terminal import visible
@@ -80,7 +80,7 @@ def save_table1(
     signatures = shown[["metric", "signature"]].drop_duplicates()
     notes = _notes(table, absent or {}) + run_notes(folder, shown)
     notes = [visible(note) for note in notes]
-    table = with_short_names(table, short_names(shown["model"]))
+    table = with_short_names(table, short_names(shown["model"].unique()))
     for row in shown.itertuples():
         counts = f"|n:{row.n}|unscored:{row.unscored}|clusters:{row.clusters}"
         shown.loc[row.Index, "signature"] += counts
