@@ -38,15 +38,12 @@ _SCALES = {
     "tn": 1e12,
     "t": 1e12,
 }
-# What a number without a scale word may leave out, as in a table "in millions".
-FACTORS = (1e3, 1e6, 1e9)
 # By what a number may have to be multiplied to be compared with another one, where only one of them
-# has a scale word: by whether the number and the other have one.
+# has a scale word, as in a table "in millions": by whether the number and the other have one.
 _FACTORS_BETWEEN = {
-    (False, True): (1.0, *FACTORS),
-    (True, False): (1.0, *(1 / factor for factor in FACTORS)),
+    (False, True): (1.0, 1e3, 1e6, 1e9),
+    (True, False): (1.0, 1e-3, 1e-6, 1e-9),
 }
-_NEVER_THE_SAME = {("percentage", "amount"), ("amount", "percentage")}
 
 # The patterns below are verbose: a space in them counts only within square brackets. A group that
 # must not be given back is atomic, (?>...): Python 3.11.0 to 3.11.4 repeat a group wrongly with ++.
@@ -98,7 +95,7 @@ _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
 # this file changes a term.
 READING_RULES = (
     _SCALES,
-    FACTORS,
+    _FACTORS_BETWEEN,
     _TOKEN.pattern,
     _PLURAL.pattern,
     _ENDING.pattern,
@@ -183,8 +180,8 @@ class NumberIndex:
         # The values in order, by the other fields.
         self._values: dict[tuple[float, bool, str], list[float]] = defaultdict(list)
         self.different = set(numbers)
-        for value, rounding, scaled, kind in sorted(self.different):
-            self._values[rounding, scaled, kind].append(value)
+        for number in sorted(self.different):
+            self._values[number[1:]].append(number.value)
 
     def has(self, number: Number) -> bool:
         """Whether the text has the same number."""
@@ -193,7 +190,7 @@ class NumberIndex:
     def same_as(self, number: Number) -> Iterator[Number]:
         """Those that are the same as `number`; one that fits with two factors is given twice."""
         for (rounding, scaled, kind), values in self._values.items():
-            if (number.kind, kind) in _NEVER_THE_SAME:
+            if {number.kind, kind} == {"percentage", "amount"}:
                 continue
             for factor in _FACTORS_BETWEEN.get((number.scaled, scaled), (1.0,)):
                 value = number.value * factor
