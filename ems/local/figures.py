@@ -91,6 +91,7 @@ _AMOUNT_PARTS = re.compile(
 _DECIMAL_COMMA = re.compile(r",(?=\d\d?$)")
 _PLURAL = re.compile(r"(?<=...)(?<![su])s$")
 _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
+_DOUBLED = re.compile(r"(?<=..)([^lsz])\1$")
 # What decides how a text is read, for signatures. The last number is raised when other code of
 # this file changes a term.
 READING_RULES = (
@@ -149,10 +150,11 @@ def _term_of(token: str, percent: str | None) -> Term | None:
     decimals = min(len(plain.partition(".")[2]), 9)
     word = scale.strip(" -").lower().removesuffix("s")
     factor = _SCALES.get(word, 1.0)
-    value, rounding = float(plain) * factor, 0.5 * 10.0**-decimals * factor
+    kind = "amount" if word or sign else "bare"
     if percent:
-        return Number(value, rounding, False, "percentage")
-    return Number(value, rounding, bool(word), "amount" if word or sign else "bare")
+        kind = "percentage"
+    scaled = bool(word) and not percent
+    return Number(float(plain) * factor, 0.5 * 10.0**-decimals * factor, scaled, kind)
 
 
 def word_stem(word: str) -> str:
@@ -162,10 +164,7 @@ def word_stem(word: str) -> str:
     """
     singular = _PLURAL.sub("", word)
     stem = _ENDING.sub("", singular)
-    is_doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz"
-    if is_doubled and stem != singular:
-        return stem[:-1]
-    return stem
+    return stem if stem == singular else _DOUBLED.sub(r"\1", stem)
 
 
 class NumberIndex:
