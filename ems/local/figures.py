@@ -74,7 +74,9 @@ _PERCENT = r"""[^\S\n]? (?:
 _NAME = r"[^\W_]++"  # letters and digits that are neither a word nor a number: "4Q24"
 # The groups are the token and, if it is a number, what makes it a percentage.
 _TOKEN = re.compile(
-    rf"( {_WORD} | {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} ) (?= ( {_PERCENT} )? )",
+    rf"""
+      ( {_WORD} | {_CITATION} | {_SHORT_YEAR} | (?: {_NUMBER} ) (?= ( {_PERCENT} )? ) | {_NAME} )
+    """,
     re.VERBOSE,
 )
 # The same tokens, but words are skipped, and what begins no token.
