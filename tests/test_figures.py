@@ -40,7 +40,10 @@ def shares(ref, ans, question=""):
     [
         ("Revenue was $4.28 billion, up 7%.", ["$4.28 billion", "7%"]),
         ("It fell 3.5 % to 1,204 million.", ["3.5 %", "1,204 million"]),
-        ("A spread of 50bps in FY '25", ["50", "'25"]),
+        ("A spread of 50bps in FY '25", ["50bps", "'25"]),
+        ("It rose 4 percent and 25 basis points.", ["4 percent", "25 basis points"]),
+        (r"A share of 46.2\% or 12％", [r"46.2\%", "12％"]),
+        ("Sales of 12\nPercent", ["12"]),  # a unit stands in the line of its number
         ("3M, 4Q24 and [19]", []),  # names and a citation
         ("5 and 5 again", ["5", "5"]),
     ],
@@ -73,6 +76,43 @@ def test_points_are_compared_with_the_whole_other_text_and_counts_are_those_of_t
     figures = compare_figures(triplet, "Sales of 7, 12 and 9.", ("Sales of 7.",), ("7", "and 9"))
     assert (figures.ref.count, figures.ref.lacking) == (2, ())
     assert (figures.ans.count, figures.ans.shared, figures.ans.lacking) == (3, 2, ((1, 4, 5),))
+
+
+PERCENTAGES = ["4%", "4 %", r"4\%", "4.2 percent", "4 per cent", "4-percentage-point", "4 bps"]
+
+
+@pytest.mark.parametrize("percentage", PERCENTAGES)
+@pytest.mark.parametrize("amount", ["$4.2 billion", "4 million", "$4.2", "€4", "4k"])
+def test_a_percentage_is_no_amount(percentage, amount):
+    assert shares([f"It was {percentage}."], [f"It was {amount}."]) == (0, 0)
+    assert shares([f"It was {amount}."], [f"It was {percentage}."]) == (0, 0)
+    context = f"The filing says {amount} and no percentage."
+    (place,) = compared(["x"], [percentage], context=context).not_in_document
+    assert place == (0, 0, len(percentage))
+
+
+@pytest.mark.parametrize("percentage", PERCENTAGES)
+@pytest.mark.parametrize(
+    ("number", "same"),
+    [("4", True), ("4.2%", True), ("4,000", False), ("0.004", False), ("4,000,000", False)],
+)
+def test_a_percentage_is_compared_with_a_bare_number_as_it_is_printed(percentage, number, same):
+    """A table may have the sign in its header; no factor is allowed, not even for a scale word."""
+    for text in (percentage, f"3 and {percentage}"):
+        ref, ans = shares([f"It was {number}."], [f"It was {text}."])
+        assert (ref > 0, ans > 0) == (same, same)
+    assert shares(["4 thousand percent"], [number]) == (number == "4,000",) * 2
+
+
+@pytest.mark.parametrize("bare", ["4,200", "4200", "$4,200", "4.2"])
+def test_an_amount_passes_for_a_number_in_a_table_of_millions(bare):
+    assert shares(["Sales were $4.2 billion."], [f"| Sales | {bare} |"]) == (1, 1)
+    assert shares([f"| Sales | {bare} |"], ["Sales were 4.2 billion, up 9%."]) == (1, 1 / 2)
+
+
+def test_a_percentage_of_the_question_does_not_hide_an_amount():
+    assert shares(["Sales were $4.2 billion."], ["?"], "Why 4%?")[0] == 0
+    assert math.isnan(shares(["It rose 4 percent."], ["?"], "Why 4%?")[0])
 
 
 def test_given_points_stand_in_place_of_a_reference():
@@ -169,7 +209,7 @@ def test_counts_say_how_many_figures_are_lacking(ref, ans, question):
     assert (figures.ref.shared < figures.ref.count) == bool(figures.ref.lacking)
 
 
-@given(st.text(alphabet="abKst 19.,-'’[]$€%Mn\n_–売上", max_size=30))
+@given(st.text(alphabet="abKst 19.,-'’[]$€%\\Mnp\n_–売上", max_size=30))
 def test_figures_are_the_numbers_of_the_local_evaluator(text):
     assert numbers_in(text) == [term for term in read_terms(text) if isinstance(term, Number)]
 
@@ -188,6 +228,7 @@ def test_the_numbers_of_a_document_alone_are_the_same_numbers(document):
         " ".join(map(str, range(150_000))),
         " ".join(f"{i / 1000:.3f} million" for i in range(65_000)),
         "1 billion " * 50_000 + " ".join(f"{1 + i / 1e6:.6f}" for i in range(50_000)),
+        " ".join(f"{i / 1000:.3f} percent" for i in range(65_000)),
     ],
     ids=[
         "one number",
@@ -195,6 +236,7 @@ def test_the_numbers_of_a_document_alone_are_the_same_numbers(document):
         "whole numbers",
         "decimals with a scale word",
         "coarse and fine",
+        "percentages",
     ],
 )
 def test_a_megabyte_of_digits_within_seconds(text):

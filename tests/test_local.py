@@ -116,6 +116,10 @@ def test_numbers_as_they_are_printed(text, values):
         ("$94.9 billion", "$95.3 billion", False),
         ("6%", "6.04%", True),
         ("6.0%", "6.2%", False),
+        ("6%", "$6 billion", False),
+        ("$6.2 billion", "6%", False),
+        ("6%", "6,000", False),
+        ("6%", "6", True),  # a table with the sign in its header
         ("12", "120", False),
         ("10mg", "10 mg", True),
         ("fiscal '25", "fiscal 2025", True),

@@ -1,10 +1,11 @@
 """Figures: the numbers of a text as printed, and which of them another text does not have.
 
 The first part reads a text as the local evaluator does, as numbers and stems of words. A number has
-a value, the rounding in which it is printed, and whether a scale word follows. Units such as "$"
-and "%" are printed with it and not compared. The figures of the question do not count, because an
-answer may repeat them without knowing anything. A figure that the other text does not have is a
-fact about the numbers: it does not say that the texts contradict each other.
+a value, the rounding in which it is printed, and a kind: a percentage is never the same as an
+amount with a scale word or a currency sign. Other units are not compared. The figures of the
+question do not count, because an answer may repeat them without knowing anything. A figure that the
+other text does not have is a fact about the numbers: it does not say that the texts contradict each
+other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
+from itertools import starmap
 from time import strptime
 from typing import NamedTuple
 
@@ -36,13 +38,11 @@ _SCALES = {
     "tn": 1e12,
     "t": 1e12,
 }
-# What a number without a scale word may leave out, as in a table "in millions".
-FACTORS = (1e3, 1e6, 1e9)
 # By what a number may have to be multiplied to be compared with another one, where only one of them
-# has a scale word: by whether the number and the other have one.
+# has a scale word, as in a table "in millions": by whether the number and the other have one.
 _FACTORS_BETWEEN = {
-    (False, True): (1.0, *FACTORS),
-    (True, False): (1.0, *(1 / factor for factor in FACTORS)),
+    (False, True): (1.0, 1e3, 1e6, 1e9),
+    (True, False): (1.0, 1e-3, 1e-6, 1e-9),
 }
 
 # The patterns below are verbose: a space in them counts only within square brackets. A group that
@@ -67,34 +67,42 @@ _NUMBER = rf"""
       (?= [$€£¥]? \d+ [.,] \d ) {_AMOUNT}  # with a decimal or a comma, whatever follows it
     | {_AMOUNT} (?: (?! [{_LATIN}] ) | (?= {_UNIT} ) )
 """
+_PERCENT = r"""[^\S\n]? (?:
+      \\? [%％]  # "4 %", and "4\%" in formulas
+    | -? (?i: percent | per [ ] cent | (?: percentage | basis ) [ -] points? | bps ) \b
+)"""
 _NAME = r"[^\W_]++"  # letters and digits that are neither a word nor a number: "4Q24"
+# The groups are the token and, if it is a number, what makes it a percentage.
 _TOKEN = re.compile(
-    f"{_WORD} | {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME}",
+    rf"""
+      ( {_WORD} | {_CITATION} | {_SHORT_YEAR} | (?: {_NUMBER} ) (?= ( {_PERCENT} )? ) | {_NAME} )
+    """,
     re.VERBOSE,
 )
-# The same tokens, but words are skipped, and what begins no token. The group is any other token.
+# The same tokens, but words are skipped, and what begins no token.
 _AFTER_WORDS = re.compile(
     rf"(?> (?: {_WORD} | [^\w$€£¥'’\[]++ )* )"
-    rf"( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} )?",
+    rf"(?: ( {_CITATION} | {_SHORT_YEAR} | {_NUMBER} | {_NAME} ) ( {_PERCENT} )? )?",
     re.VERBOSE,
 )
 # A capital letter alone makes no amount: "3M" is a name, "$3M" and "3.5M" are amounts.
 _AMOUNT_PARTS = re.compile(
-    rf"(?! \d+ [KMBT] \Z ) [$€£¥]? (?P<digits> {_DIGITS} ) (?P<scale> {_SCALE}? )",
+    rf"(?! \d+ [KMBT] \Z ) ( [$€£¥]? ) ( {_DIGITS} ) ( {_SCALE}? )",
     re.VERBOSE,
 )
 _DECIMAL_COMMA = re.compile(r",(?=\d\d?$)")
 _PLURAL = re.compile(r"(?<=...)(?<![su])s$")
 _ENDING = re.compile(r"(?<=...)(?:ation|ment|ing|ied?|ed|ly|e|(?<![aeiou])y)$")
+_DOUBLED = re.compile(r"(?<=..)([^lsz])\1$")
 # What decides how a text is read, for signatures. The last number is raised when other code of
 # this file changes a term.
 READING_RULES = (
     _SCALES,
-    FACTORS,
+    _FACTORS_BETWEEN,
     _TOKEN.pattern,
     _PLURAL.pattern,
     _ENDING.pattern,
-    1,
+    2,
 )
 
 
@@ -104,6 +112,7 @@ class Number(NamedTuple):
     value: float  # not negative: a sign before it is not read
     rounding: float  # half a unit of its last digit
     scaled: bool  # whether a scale word (thousand, bn, ...) follows
+    kind: str  # "percentage"; "amount", with a scale word or a currency sign; or "bare"
 
 
 Term = str | Number  # a stem or a number
@@ -113,37 +122,41 @@ Term = str | Number  # a stem or a number
 @lru_cache(maxsize=1024)
 def read_terms(text: str) -> tuple[Term, ...]:
     """The stems and numbers of a text, in order. Citations such as [4] are left out."""
-    return tuple(filter(None, map(_term_of, _TOKEN.findall(text))))
+    return tuple(filter(None, starmap(_term_of, _TOKEN.findall(text))))
 
 
 def printed_numbers(text: str) -> Iterator[tuple[int, int, Number]]:
-    """The numbers of a text in order, each with the places where it begins and ends."""
+    """The numbers of a text in order, each with the places where it begins and ends.
+
+    What makes it a percentage belongs to it.
+    """
     for token in _AFTER_WORDS.finditer(text):
-        term = _term_of(token[1]) if token[1] else None
+        term = _term_of(token[1], token[2]) if token[1] else None
         if isinstance(term, Number):
-            yield *token.span(1), term
+            yield token.start(1), token.end(), term
 
 
 @lru_cache(maxsize=50_000)
-def _term_of(token: str) -> Term | None:
+def _term_of(token: str, percent: str | None) -> Term | None:
     """The stem or number that a token is; None for a citation."""
     if token.startswith("["):
         return None
     if token[0] in "'’":
-        return Number(strptime(token[1:], "%y").tm_year, 0.5, False)
+        return Number(strptime(token[1:], "%y").tm_year, 0.5, False, "bare")
     amount = _AMOUNT_PARTS.fullmatch(token)
     if amount is None:
         return word_stem(token.lower())
-    return _number_of(amount["digits"], amount["scale"])
-
-
-def _number_of(digits: str, scale: str) -> Number:
+    sign, digits, scale = amount.groups()
     # A comma before one or two last digits is a decimal comma: "94,9", not "94,900".
     plain = _DECIMAL_COMMA.sub(".", digits).replace(",", "")
     decimals = min(len(plain.partition(".")[2]), 9)
     word = scale.strip(" -").lower().removesuffix("s")
     factor = _SCALES.get(word, 1.0)
-    return Number(float(plain) * factor, 0.5 * 10.0**-decimals * factor, bool(word))
+    kind = "amount" if word or sign else "bare"
+    if percent:
+        kind = "percentage"
+    scaled = bool(word) and not percent
+    return Number(float(plain) * factor, 0.5 * 10.0**-decimals * factor, scaled, kind)
 
 
 def word_stem(word: str) -> str:
@@ -153,25 +166,23 @@ def word_stem(word: str) -> str:
     """
     singular = _PLURAL.sub("", word)
     stem = _ENDING.sub("", singular)
-    is_doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz"
-    if is_doubled and stem != singular:
-        return stem[:-1]
-    return stem
+    return stem if stem == singular else _DOUBLED.sub(r"\1", stem)
 
 
 class NumberIndex:
     """The numbers of a text, to look up which of them are the same as a given one.
 
     Two numbers are the same where one lies in the other's printed rounding. Where only one of them
-    has a scale word, the other may leave out a thousand, a million or a billion.
+    has a scale word, the other may leave out a thousand, a million or a billion. A percentage is
+    the same only as another one or a bare number.
     """
 
     def __init__(self, numbers: Iterable[Number]):
-        # The values in order, by rounding and whether they are scaled.
-        self._values: dict[tuple[float, bool], list[float]] = defaultdict(list)
+        # The values in order, by the other fields.
+        self._values: dict[tuple[float, bool, str], list[float]] = defaultdict(list)
         self.different = set(numbers)
-        for value, rounding, scaled in sorted(self.different):
-            self._values[rounding, scaled].append(value)
+        for number in sorted(self.different):
+            self._values[number[1:]].append(number.value)
 
     def has(self, number: Number) -> bool:
         """Whether the text has the same number."""
@@ -179,21 +190,22 @@ class NumberIndex:
 
     def same_as(self, number: Number) -> Iterator[Number]:
         """Those that are the same as `number`; one that fits with two factors is given twice."""
-        for (rounding, scaled), values in self._values.items():
+        for (rounding, scaled, kind), values in self._values.items():
+            if {number.kind, kind} == {"percentage", "amount"}:
+                continue
             for factor in _FACTORS_BETWEEN.get((number.scaled, scaled), (1.0,)):
                 value = number.value * factor
                 within = max(rounding, number.rounding * factor) + 1e-9 * value
                 start = bisect_left(values, value - within)
                 end = bisect_right(values, value + within)
                 for i in range(start, end):
-                    yield Number(values[i], rounding, scaled)
+                    yield Number(values[i], rounding, scaled, kind)
 
 
 # --- the figures of two texts ---
 
 # The signature of values of figures.
 FIGURES_RULE = f"figures#{hashlib.sha256(repr(READING_RULES).encode()).hexdigest()[:8]}"
-_PERCENT_SIGN = re.compile(r"\s?%")
 
 
 def compare_figures(
@@ -228,11 +240,8 @@ class _TextFigures:
         self.places: list[tuple[Place, Number]] = []
         for i, point in enumerate(points):
             for start, end, number in printed_numbers(point):
-                if in_question(number):
-                    continue
-                if percent_sign := _PERCENT_SIGN.match(point, end):
-                    end = percent_sign.end()
-                self.places.append(((i, start, end), number))
+                if not in_question(number):
+                    self.places.append(((i, start, end), number))
 
     def beside(self, other: _TextFigures) -> SideFigures:
         """How many of the figures the other text has, and where those are that it lacks."""
