@@ -83,7 +83,7 @@ def test_a_model_that_says_nothing_is_not_praised_first_for_contradicting_nothin
     wrong = judged_coverage("wrong", around(0.5), [0.5, 0.6] * 4)
     assert said(best, silent, wrong)[0] == [
         "“X” has a clearly higher F1 than “wrong” and “silent” (0.800 against 0.500 and 0.000). "
-        "No other contradicts the references clearly less often.",
+        "No other model contradicts the references clearly less often.",
         "Contradicted reference points, fewest first: “silent” 0 of 80 points, “X” 4 of 80 points "
         "and “wrong” 44 of 80 points; 2 of 3 differences are clear.",
     ]

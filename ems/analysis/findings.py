@@ -214,7 +214,7 @@ def _most_important_first(cells: list[_Cell], values: pd.DataFrame) -> list[_Cel
     best = f1.best()
     if not best or best in clear_wins(contradicted.pairs)["worse"].values:
         return cells
-    addition = " No other contradicts the references clearly less often."
+    addition = " No other model contradicts the references clearly less often."
     return [f1._replace(addition=addition), contradicted]
 
 
