@@ -1,22 +1,26 @@
-"""Three versions of a system without a judge: right in other words, wrong figures, right and short.
+"""Three versions of a system: right in other words, wrong figures, right and short.
 
-The wrong version has most of the reference's words. No output may name it as better.
+The wrong version has most of the reference's words. Without a judge no output may name it as
+better; with a judge the report's first sentence names the right one.
 """
 
 import json
 import re
 import subprocess
 import sys
+from html import unescape
 from statistics import mean
 
 import pytest
-from doubles import ROOT
+from doubles import ROOT, recorded
 
 import ems
 from ems.cli import main
+from ems.io import parse_jsonl, read_lines
 from ems.types import WITHOUT_JUDGE
 
 FOLDER = ROOT / "data" / "versions"
+REPLIES = FOLDER / "replies.jsonl"
 TRIPLETS = ems.load_triplets(FOLDER / "triplets.jsonl")
 ANSWERS = ems.load_answers(FOLDER / "answers.jsonl")
 RIGHT, WRONG, SHORT = "reworded", "wrong figures", "short"
@@ -178,6 +182,52 @@ def test_one_version_a_file_is_compared_with_the_same_warning(results_file, tmp_
     assert re.search(r"Coverage\(local\) .* F1 .*wrong\.jsonl, in words", text)
     assert len(re.findall(r"Figures .*right\.jsonl, in figures", text)) == 2
     assert not re.search(r"Figures .*wrong\.jsonl, in figures", text)
+
+
+# --- with a judge ---
+
+
+def judged(scorer, tmp_path):
+    """The three versions' results by the recorded judge, in a file."""
+    out = str(tmp_path / "judged.jsonl")
+    command = [*evaluate_into(out), "--scorer", scorer, "--store", str(tmp_path / "store.sqlite")]
+    if scorer == "llm":
+        command.append("--joint")
+    command += ["--judge", "large-llm-2026-11", "--mode", "replay", "--recorded", str(REPLIES)]
+    command += ["--temperature", "none", "--seed", "none"]
+    assert main(command) == 0
+    return out
+
+
+@pytest.mark.parametrize(
+    ("scorer", "value"), [("llm", "F1"), ("coverage", "F1"), ("judge", "score")]
+)
+def test_the_reports_first_sentence_names_the_right_version(scorer, value, tmp_path):
+    page = tmp_path / "report.html"
+    assert main(["report", judged(scorer, tmp_path), "-o", str(page)]) == 0
+    text = unescape(page.read_text(encoding="utf-8"))
+    head = text[: text.find("<table")]
+    first = re.search(r"“[^”]+” has a clearly higher [^.]*", head)[0]
+    assert first.startswith(f"“{RIGHT}” has a clearly higher {value} than ")
+    assert f"“{WRONG}”" in first
+    assert f"“{SHORT}”" in first
+
+
+def test_every_recorded_reply_is_asked_for(tmp_path):
+    judge = recorded("versions/replies.jsonl")
+    for scorer in ("llm", "coverage", "judge"):
+        options = {"joint": True} if scorer == "llm" else {}
+        results = ems.build(judge, scorer, **options).evaluate(TRIPLETS, ANSWERS)
+        assert all(result.unscored == 0 for result in results)
+    keys = {row["key"] for _, row in parse_jsonl(read_lines(REPLIES), REPLIES)}
+    assert keys == judge.keys.keys()
+
+
+def test_the_judge_finds_contradictions_in_the_wrong_version_alone(tmp_path):
+    judge = recorded("versions/replies.jsonl")
+    results = ems.build(judge, "coverage").evaluate(TRIPLETS, ANSWERS)
+    for result in results:
+        assert bool(result.contradicted) == (result.model == WRONG), result.triplet_id
 
 
 def test_the_stand_in_for_a_judge_prints_the_command_of_the_page():
