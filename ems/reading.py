@@ -16,15 +16,17 @@ from .types import Points
 
 T = TypeVar("T")
 
-# What a model writes while it thinks, before its reply.
+# What a model writes while it thinks, before its reply; all of the text where it was cut off there.
 _THOUGHT = re.compile(
-    r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>|.*</think(?:ing)?>[ \t]*(?:\n|\Z))", re.S | re.I
+    r"\A(?:(?:\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z))+|.*</think(?:ing)?>[ \t]*(?:\n|\Z))",
+    re.S | re.I,
 )
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.M)
 _MINUS = str.maketrans("−－﹣", "---")
 _ITEM = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,3}[.):])\s+(?=\S)")
-# A bracket that begins JSON rather than a remark: what follows it shows that, or the text ends.
-_OPENING = re.compile(r"[\[{](?=\s*(?:[\"'\[{\]}\d-]|\Z))")
+# A bracket that begins JSON rather than a remark: what follows it shows that, or the text ends, or
+# its fence.
+_OPENING = re.compile(r"[\[{](?=\s*(?:[\"'\[{\]}\d-]|```|~~~|\Z))")
 _JSON = json.JSONDecoder(strict=False)
 # A list of strings as Python writes it, which the paper's prompts ask for.
 _STRING = r"""(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
@@ -71,7 +73,7 @@ def read_rows(
     None in place of all entries where there is no list of `count` entries, and where there are
     several different ones.
     """
-    lists = _lists(_bare(text), key) or []
+    lists = _lists(_THOUGHT.sub("", text), key) or []
     if len(lists) != 1 or len(lists[0]) != count:
         return None
     return [read(entry) for entry in lists[0]]
@@ -79,7 +81,7 @@ def read_rows(
 
 def read_numbers(text: str, key: str, count: int) -> list[int] | None:
     """The distinct numbers 0 .. count - 1 of `{key: [...]}` or a bare list; else None."""
-    lists = _lists(_bare(text), key) or []
+    lists = _lists(_THOUGHT.sub("", text), key) or []
     if len(lists) != 1:
         return None
     numbers = set()
@@ -135,10 +137,7 @@ def read_word(reply: Any, words: tuple[str, ...]) -> str | None:
 
 def _bare(text: str) -> str:
     """A reply without thoughts and without the fences of code; "" where a thought was cut off."""
-    text = _THOUGHT.sub("", text).strip()
-    if re.match("<think(?:ing)?>", text, re.I):
-        return ""
-    return _FENCE.sub("", text).strip()
+    return _FENCE.sub("", _THOUGHT.sub("", text).strip()).strip()
 
 
 def _lines(text: str) -> list[str]:

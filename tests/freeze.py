@@ -1,5 +1,6 @@
 """What the committed replies give in the default run, a row each; writes tests/frozen.json.
 
+    export PYTHONPATH=notebooks
     python tests/freeze.py            # shows each row that differs: what it was, what it is
     python tests/freeze.py --write    # shows the same, and writes frozen.json anew
 
@@ -250,7 +251,7 @@ def write(rows: Rows, file: Path) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     if arguments not in ([], ["--write"]):
-        sys.exit("usage: python tests/freeze.py [--write]")
+        sys.exit("usage: PYTHONPATH=notebooks python tests/freeze.py [--write]")
     old, new = frozen_rows(), rows_now()
     lines = differences(old, new)
     print(*lines, f"{len(lines)} of {len(new)} rows differ from {FILE.name}", sep="\n")

@@ -260,6 +260,13 @@ def test_rows_stand_in_the_order_of_table_1():
     ]
 
 
+def test_rows_without_a_part_stand_in_the_order_of_metrics_and_models():
+    """As in the report's table of support."""
+    rows = [("EMS(LLM)", "small"), ("EMS(LLM)", "large"), ("BLEU", "large"), ("BLEU", "small")]
+    ordered = in_order(pd.DataFrame(rows, columns=["metric", "model"]))
+    assert list(ordered.itertuples(index=False, name=None)) == [rows[3], rows[2], *rows[:2]]
+
+
 def test_models_keep_the_order_in_which_they_first_come():
     """Also where the first of them has no row of the first metric, or of a part of it."""
     rows = [

@@ -3,7 +3,7 @@
 frozen.json holds what the committed replies give, a row each (see freeze.py). A prompt, a schema
 or a cleaning rule that changes a reply's key shows here, and so does a change of arithmetic. A
 test that fails lists the rows that changed; where the change is wanted, remake the file with
-`python tests/freeze.py --write`.
+`PYTHONPATH=notebooks python tests/freeze.py --write`.
 """
 
 from importlib.util import find_spec

@@ -244,7 +244,8 @@ def test_the_key_appears_nowhere(tmp_path, monkeypatch, caplog, capsys):
         LLMJudge("m", store=store, mode="replay").ask(ask(9))
     store.export_pending(tmp_path / "batch.jsonl")
     trace = "".join(traceback.format_exception(raised.value))
-    shown = [repr(judge), str(vars(judge)), trace, str(records), caplog.text, *capsys.readouterr()]
+    shown = [repr(judge), str(vars(judge)), str(vars(judge.endpoint)), trace, str(records)]
+    shown += [caplog.text, *capsys.readouterr()]
     files = [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     assert len(files) >= 3
     assert caplog.text

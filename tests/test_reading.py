@@ -69,6 +69,8 @@ def test_read_list(reply, points):
         ("They share the 35% figure.\n2", 2),  # the last line counts
         ("<thinking>Hm.</thinking>\n3", 3),
         ("<think>3", None),
+        ("<think>0?</think>\n<think>1?</think>\n3", 3),
+        ("<think>0?</think>\n<think>3", None),
         ("0\n3", 3),
         ("Match: 2\nAnswer: 2", 2),
         ("<think>0 or 1?</think>\n\n1", 1),
@@ -168,6 +170,9 @@ def test_read_block_numbers(reply, numbers):
         ('{"scores": [7, 10]}', None),  # which pair is left out?
         ('{"scores": [7, 10, 0', None),
         ("[7, 10, 0] or [7, 10, 1]", None),
+        ("[7, 10, 0]\n```json\n{\n```", None),  # the second list is cut off
+        ("<think>[1, 2, 3]?</think>\n```json\n[7, 10, 0]\n```", [0.7, 1.0, 0.0]),
+        ("<think>[1, 2, 3]?</think><think>[7, 10, 0]", None),
     ],
 )
 def test_read_rows(reply, scores):

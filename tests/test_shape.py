@@ -54,8 +54,8 @@ def test_the_kit_says_no_more_than_it_must(what, count, aim, ceiling):
 @pytest.mark.parametrize(
     ("follow", "aim", "ceiling", "passes"),
     [
-        (ways.request_way, 40, 42, {"EMS.batch", "LLMJudge.ask", "Endpoint.post", "read_rows"}),
-        (ways.cell_way, 15, 18, {"read_values", "summarise", "save_table1", "write_csv"}),
+        (ways.request_way, 40, 40, {"EMS.batch", "LLMJudge.ask", "Endpoint.post", "read_rows"}),
+        (ways.cell_way, 15, 15, {"read_values", "summarise", "save_table1", "write_csv"}),
     ],
     ids=["one question to a judge", "one cell of table1.csv"],
 )

@@ -229,24 +229,18 @@ def basis_of(metric: str, signatures: Iterable[str]) -> str:
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of Table 1: by metric and part, then by model (`as_they_come`).
+    """Rows in the order of Table 1: by metric, part and model, of those that are columns.
 
-    Metrics that Table 1 does not have stand last, in the order of their names.
+    Metrics and parts that Table 1 does not have stand last, in the order of their names. Models
+    stand as they first come: in the order of the answers, as in all tables of a frame of values.
     """
-    places = {name: place for place, name in enumerate(METRIC_ORDER + PART_ORDER)}
+    import pandas as pd
 
-    def rank(column: pd.Series) -> Any:
-        if column.name == "model":
-            return as_they_come(column)
-        return column.map(lambda name: (places.get(name, len(places)), name))
-
-    keys = [column for column in ("metric", "part", "model") if column in frame]
-    return frame.sort_values(keys, key=rank, ignore_index=True)
-
-
-def as_they_come(column: pd.Series) -> Any:
-    """Sort key: models in the order in which they first stand in the frame; other columns sorted.
-
-    A frame of values has its models in the order of the answers, and so have all tables of it.
-    """
-    return column.factorize()[0] if column.name == "model" else column
+    order = {"metric": METRIC_ORDER, "part": PART_ORDER, "model": frame.get("model", ())}
+    places = {}
+    for column, known in order.items():
+        if column in frame:
+            names = dict.fromkeys([*known, *sorted(frame[column])])
+            places[column] = pd.Categorical(frame[column], list(names)).codes
+    rows = pd.DataFrame(places).sort_values(list(places)).index
+    return frame.iloc[rows].reset_index(drop=True)

@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 
 from ..terminal import first_few
 from ..types import InputError
-from .frames import as_they_come, basis_of, in_order, with_figures_once
+from .frames import basis_of, in_order, with_figures_once
 
 MIN_SCORED = 0.95  # a number that rests on a smaller share of points or answers is flagged
 MIN_CLUSTERS = 6  # fewer clusters say too little about how clusters vary
@@ -327,5 +327,6 @@ def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
     repeated = values.duplicated(keys)
     if repeated.any():
         raise InputError(f"more than one row for {tuple(values.loc[repeated, keys].iloc[0])}")
-    values = values.assign(cluster=values[cluster].astype(str))
-    return values.sort_values(["model", "triplet_id"], key=as_they_come, ignore_index=True)
+    place = values["model"].factorize()[0]  # of a row's model: models stay as they first come
+    values = values.assign(cluster=values[cluster].astype(str), place=place)
+    return values.sort_values(["place", "triplet_id"], ignore_index=True).drop(columns="place")

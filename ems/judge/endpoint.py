@@ -60,6 +60,9 @@ class Endpoint:
     without what may be secret, `host` a part of it. InputError for an address that is none.
     """
 
+    # The key that is given has a slot, so that `vars`, which gives all other attributes, hides it.
+    __slots__ = ("__dict__", "_key")
+
     def __init__(
         self,
         model: str,
@@ -81,15 +84,14 @@ class Endpoint:
         self.decoding = decoding
         self.sample = sample
         self._address = address
-        # A function, so that printing this object's attributes does not show the key.
-        self._key = lambda: (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        self._key = api_key
         self._refused: set[str] = set()  # parameters that the server does not take
 
     def client(self) -> openai.AsyncOpenAI:
         """The official client. JudgeUnavailable without a key that can be sent."""
         import openai
 
-        key = self._key()
+        key = (self._key or os.environ.get("OPENAI_API_KEY") or "").strip()
         is_missing = not key and "api.openai.com" in self._address
         if is_missing or not (key.isascii() and key.isprintable()):
             raise JudgeUnavailable(
@@ -134,7 +136,7 @@ class Endpoint:
         try:
             text = await client.post("/chat/completions", body=body, cast_to=str)
         except openai.APIStatusError as error:
-            failure = self._failure(error)
+            failure = self._failure(error, client.api_key)
             self._note_refused(failure, body)
             raise failure from None
         except openai.APIConnectionError as error:
@@ -145,16 +147,11 @@ class Endpoint:
             fields = read_completion(json.loads(text))
         except (ValueError, RecursionError):
             reason = "not JSON" if text.strip() else "empty body"
-            raise Failed(reason, self.masked(text)) from None
-        fields["text"] = self.masked(text if "failure" in fields else fields["text"])
+            raise Failed(reason, _masked(text, client.api_key)) from None
+        fields["text"] = _masked(text if "failure" in fields else fields["text"], client.api_key)
         return fields
 
-    def masked(self, text: str) -> str:
-        """The text without the key, which a server may repeat."""
-        key = self._key()
-        return text.replace(key, "***") if len(key) >= SHORTEST_KEY else text
-
-    def _failure(self, error: openai.APIStatusError) -> Failed:
+    def _failure(self, error: openai.APIStatusError, key: str) -> Failed:
         """What an HTTP error means for its request; JudgeUnavailable if it ends the run."""
         status = error.status_code
         retry_after = error.response.headers.get("retry-after", "")
@@ -166,7 +163,7 @@ class Endpoint:
         if retry_after:
             message = f"(Retry-After: {retry_after}) {message}"
         code = details.get("code")
-        failure = Failed(f"http {status}", self.masked(message), worth_repeating=False)
+        failure = Failed(f"http {status}", _masked(message, key), worth_repeating=False)
         if status < 400 or status in (401, 402, 404) or code == "insufficient_quota":
             raise JudgeUnavailable(
                 f"{failure}; check the address, the key, the account and the model's name"
@@ -196,6 +193,11 @@ class Endpoint:
             notify(f"{self.model} at {self.where} does not take {name}: asked without it")
         self._refused.add(name)
         raise ParameterRefused(name)
+
+
+def _masked(text: str, key: str) -> str:
+    """The text without the key, which a server may repeat."""
+    return text.replace(key, "***") if len(key) >= SHORTEST_KEY else text
 
 
 def read_completion(answer: Any) -> dict[str, Any]:
