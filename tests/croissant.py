@@ -23,7 +23,7 @@ import pandas as pd
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 FILE = DATA / "croissant.json"
-FOLDERS = ("human", "q3-2024")
+FOLDERS = ("human", "q3-2024", "versions")
 FORMATS = {".jsonl": "application/jsonlines", ".csv": "text/csv", ".gz": "text/csv"}
 # The descriptions of files: the first pattern that a name fits counts.
 KINDS = {
