@@ -102,6 +102,7 @@ def ladder_scores(triplets, answers, judge, encoder=None):
     matches with every scorer. Without an encoder BERTScore and EMS(BERTScore) are left out.
     """
     evaluators = point_evaluators(judge)
+    evaluators["RAGChecker"] = ems.build(judge, "ragchecker")
     if encoder is not None:
         evaluators["EMS(BERTScore)"] = ems.build(judge, "bertscore", joint=True, encoder=encoder)
     results = {metric: one.evaluate(triplets, answers) for metric, one in evaluators.items()}
@@ -125,7 +126,7 @@ def test_every_recorded_reply_answers_and_gives_the_committed_scores():
     triplets, answers = ladder_texts()
     scores = ladder_scores(triplets, answers, judge)
     assert scores["model"].value_counts().to_dict() == N_ANSWERS
-    expected = set(METRIC_ORDER) - {"RAGChecker", "BERTScore", "EMS(BERTScore)"}
+    expected = set(METRIC_ORDER) - {"BERTScore", "EMS(BERTScore)"}
     assert set(scores.columns) == expected | set(ladder.ROW)
     assert scores.notna().all(axis=None)
     assert_as_committed(scores, sorted(expected))
@@ -151,7 +152,7 @@ def test_the_whole_call_has_the_values_of_table_1(tmp_path):
     in_table1 = values.pivot(index="triplet_id", columns="metric", values="value")
     scores = read_frames(SCORES).query("model == 'whole'").set_index("triplet_id")
     metrics = scores.columns.intersection(in_table1.columns).difference(["Figures"])
-    assert len(metrics) == 9
+    assert len(metrics) == 10
     expected = in_table1.loc[scores.index, metrics]
     pd.testing.assert_frame_equal(scores[metrics], expected, check_names=False, atol=2e-6)
 
