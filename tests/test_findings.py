@@ -275,10 +275,10 @@ def test_with_several_metrics_each_sentence_names_its_own():
 
 
 def test_a_model_alone_is_measured_by_the_references():
-    contradicted = rows_of("A", [0.1] * 8, part="Contradicted")
+    contradicted = rows_of("A", [0.0] * 8, part="Contradicted")
     recall, f1 = rows_of("A", around(0.7), part="Recall"), rows_of("A", around(0.5))
     assert said(contradicted, recall, f1)[0] == [
-        "“A” contradicts 8 of 80 points of the references.",
+        "“A” contradicts 0 of 80 points of the references.",
         "“A” states 70 % of what the references say (recall 0.700 [0.691, 0.709]); its F1 is "
         "0.500.",
     ]
@@ -288,6 +288,17 @@ def test_a_model_alone_is_measured_by_the_references():
     assert said(rows_of("A", around(0.7), **figures))[0][1] == (
         "The references have 70 % of the figures of “A” (0.700 [0.691, 0.709])."
     )
+
+
+def test_a_model_alone_is_not_said_to_state_what_it_contradicts():
+    contradicted = rows_of("A", [0.6] * 8, part="Contradicted")
+    recall, f1 = rows_of("A", around(0.7), part="Recall"), rows_of("A", around(0.5))
+    uncontradicted = rows_of("A", around(0.39), part="Recall uncontradicted")
+    assert said(contradicted, uncontradicted, recall, f1)[0] == [
+        "“A” contradicts 48 of 80 points of the references.",
+        "“A” states 39 % of what the references say, contradicted points not counted (recall "
+        "uncontradicted 0.390 [0.381, 0.399]); its F1, which counts them, is 0.500.",
+    ]
 
 
 def test_more_than_five_models_are_put_in_order_and_not_tested():

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from html import unescape
 from statistics import mean
 
@@ -190,13 +191,17 @@ def test_one_version_a_file_is_compared_with_the_same_warning(results_file, tmp_
 def judged(scorer, tmp_path):
     """The three versions' results by the recorded judge, in a file."""
     out = str(tmp_path / "judged.jsonl")
-    command = [*evaluate_into(out), "--scorer", scorer, "--store", str(tmp_path / "store.sqlite")]
+    assert main(judge_command(scorer, out, tmp_path)) == 0
+    return out
+
+
+def judge_command(scorer, out, tmp_path, answers=FOLDER / "answers.jsonl"):
+    command = ["evaluate", str(FOLDER / "triplets.jsonl"), str(answers), "-o", out]
+    command += ["--scorer", scorer, "--store", str(tmp_path / "store.sqlite")]
     if scorer == "llm":
         command.append("--joint")
     command += ["--judge", "large-llm-2026-11", "--mode", "replay", "--recorded", str(REPLIES)]
-    command += ["--temperature", "none", "--seed", "none"]
-    assert main(command) == 0
-    return out
+    return [*command, "--temperature", "none", "--seed", "none"]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +216,27 @@ def test_the_reports_first_sentence_names_the_right_version(scorer, value, tmp_p
     assert first.startswith(f"“{RIGHT}” has a clearly higher {value} than ")
     assert f"“{WRONG}”" in first
     assert f"“{SHORT}”" in first
+
+
+@pytest.mark.parametrize(
+    ("gate", "is_warned"),
+    [
+        (["--fail-under", "recall=0.7"], True),
+        (["--fail-under", "coverage(llm) F1=0.7"], True),
+        (["--fail-under", "precision=0.7", "--fail-under", "Figures Recall=0.7"], False),
+        (["--fail-under", "recall=0.7", "--fail-over", "contradicted=1"], False),
+        (["--fail-under", "recall=0.7", "--fail-under", "recall uncontradicted=0.1"], False),
+    ],
+)
+def test_a_gate_on_recall_alone_warns_of_contradicted_points(gate, is_warned, tmp_path, capsys):
+    wrong = tmp_path / "wrong.jsonl"
+    ems.io.write_jsonl(wrong, [asdict(answer) for answer in ANSWERS if answer.model == WRONG])
+    command = judge_command("coverage", str(tmp_path / "judged.jsonl"), tmp_path, wrong)
+    assert main([*command, *gate, "--markdown"]) == 0
+    output = capsys.readouterr()
+    warning = "recall and F1 count contradicted points with the scores that the judge gave them; "
+    assert (warning in output.err) == (warning in output.out) == is_warned
+    assert "“wrong figures” states 39 % of what the references say" in output.out
 
 
 def test_every_recorded_reply_is_asked_for(tmp_path):

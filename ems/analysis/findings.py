@@ -40,11 +40,17 @@ _TITLES = {
     "F1": "F1, highest first",
     "Score": "Score, highest first",
 }
-# What is said of a model alone. The share is that of recall for F1, else that of the part; a value
-# has its interval in brackets.
+# What is said of a model alone. The share is that of the part, whose interval is in brackets. In
+# place of F1 recall is told, or recall uncontradicted where that is lower.
 _ALONE = {
     "Contradicted": "{name} contradicts {level} of the references.",
-    "F1": "{name} states {share} of what the references say (recall {value}); its F1 is {level}.",
+    "Recall": (
+        "{name} states {share} of what the references say (recall {value}); its F1 is {level}."
+    ),
+    "Recall uncontradicted": (
+        "{name} states {share} of what the references say, contradicted points not counted (recall "
+        "uncontradicted {value}); its F1, which counts them, is {level}."
+    ),
     "Score": "{name} has, on a scale from 0 to 1, {value}.",
     "Precision": "The references have {share} of the figures of {name} ({value}).",
 }
@@ -236,14 +242,13 @@ def _name(model: str) -> str:
 def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
     """What is said of a single model."""
     model = cell.rows["model"].iloc[0]
-    part = "Recall" if cell.part == "F1" else cell.part
-    is_told = (summary["part"] == part) & (summary["model"] == model)
-    (row,) = bounded(summary[is_told]).itertuples(index=False)
-    value = with_interval(row.value, row.ci_low, row.ci_high)
-    share = f"{100 * row.value:.0f} %"
-    return _ALONE[cell.part].format(
-        name=_name(model), level=cell.level(model), share=share, value=value
-    )
+    means = bounded(summary[summary["model"] == model]).set_index("part")
+    part = cell.part
+    if part == "F1":
+        part = means["value"].filter(["Recall", "Recall uncontradicted"]).idxmin()
+    value = with_interval(*means.loc[part, ["value", "ci_low", "ci_high"]])
+    share = f"{100 * means.loc[part, 'value']:.0f} %"
+    return _ALONE[part].format(name=_name(model), level=cell.level(model), share=share, value=value)
 
 
 def _difference(cell: _Cell) -> str:
