@@ -87,6 +87,10 @@ def test_a_model_that_says_nothing_is_not_praised_first_for_contradicting_nothin
         "Contradicted reference points, fewest first: “silent” 0 of 80 points, “X” 4 of 80 points "
         "and “wrong” 44 of 80 points; 2 of 3 differences are clear.",
     ]
+    flawless = judged_coverage("X", around(0.8), [0.0] * 8)
+    assert said(flawless, silent, wrong)[0][0].endswith(
+        "0.500 and 0.000). It contradicts none of the reference points."
+    )
     careless = judged_coverage("X", around(0.8), [0.4, 0.3] * 4)
     first, second = said(careless, silent)[0]
     assert first.startswith("“silent” contradicts the references clearly less often than “X”")
@@ -197,6 +201,21 @@ def test_a_best_model_with_clearly_fewer_right_figures_is_doubted_at_once(of_a):
     assert f1.startswith(contradicted)
     assert better.endswith(doubt) == (of_a == 1)
     assert "figures" not in f1  # it is said once
+
+
+def test_a_later_model_is_doubted_where_one_below_it_has_clearly_more_right_figures():
+    models = rows_of("right", around(0.9)) + precision_of_figures("right", [1.0] * 8)
+    for name, f1, shared in (("wrong", 0.5, 0.7), ("short", 0.4, 1.0)):
+        models += rows_of(name, around(f1)) + precision_of_figures(name, around(shared - 0.01))
+    (sentence,) = said(models)[0]
+    assert sentence == (
+        "“right” has a clearly higher F1 than “wrong” and “short” (0.900 against 0.500 and 0.400). "
+        "But “wrong” has clearly fewer of its figures in the references than “short” (Figures "
+        "Precision 0.690 against 0.990): look at its figures first."
+    )
+    in_order = [row for row in models if row[0] == "Figures" or row[2] != "wrong"]
+    last = rows_of("wrong", around(0.3))
+    assert "But" not in said(in_order, last)[0][0]
 
 
 def test_every_metric_says_that_its_best_model_has_clearly_fewer_right_figures():

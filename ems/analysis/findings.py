@@ -74,9 +74,10 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     others, and none of these contradicts clearly less: a model that says nothing contradicts
     nothing. Without pairs models are only put in order. Models that are not `_ranked` are left out.
 
-    It is said at once, by each metric, where the references have clearly fewer of the best model's
-    figures than of another one's, or, where no difference is clear, few of those of the first model
-    (`few_figures`), and where a judge named no contradicted point although many figures differ.
+    It is said at once, by each metric, where the references have clearly fewer of a model's figures
+    than of those of a model further down, or, where no difference is clear, few of those of the
+    first model (`few_figures`), and where a judge named no contradicted point although many figures
+    differ.
     """
     values, pairs = _ranked(values, pairs)
     cells = _told(values, summary, pairs)
@@ -92,13 +93,13 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
         sentence = _difference(cell)
         if len(means) == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])
-        doubt = few.get(means.index[0], "")
-        if cell.pairs["clear"].any():
-            doubt = _doubt(cell.best(), figures)
+        doubt = _doubt(means.index, figures)
+        if not cell.pairs["clear"].any():
+            doubt = few.get(means.index[0], doubt)
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
         sentence += cell.addition
-        if cell.basis == "meaning" and told.get(cell.metric, "") != doubt:
+        if cell.basis == "meaning" and doubt not in ("", told.get(cell.metric)):
             sentence += f" {doubt}"
             told[cell.metric] = doubt
         sentences.append(sentence)
@@ -176,18 +177,23 @@ def _cell(values: pd.DataFrame, pairs: pd.DataFrame, metric: str, part: str, bas
     return _Cell(metric, part, basis, rows.dropna(subset="value"), tested)
 
 
-def _doubt(best: str, figures: _Cell) -> str:
-    """That the references have clearly more of another model's figures; "" where they have not."""
+def _doubt(models: pd.Index[str], figures: _Cell) -> str:
+    """That the references have clearly more of the figures of a model that stands further down.
+
+    `models` are in order, the best one first; of several in doubt the first is named. "" for none.
+    """
     wins = clear_wins(figures.pairs)
-    others = wins.loc[wins["worse"] == best, "better"]
-    if others.empty:
-        return ""
-    other = max(others, key=figures.level)
-    return (
-        f"But {_name(best)} has clearly fewer of its figures in the references than "
-        f"{_name(other)} (Figures Precision {figures.level(best)} against {figures.level(other)}): "
-        "look at its figures first."
-    )
+    for place, model in enumerate(models):
+        is_below = wins["better"].isin(models[place:])
+        others = wins.loc[is_below & (wins["worse"] == model), "better"]
+        if len(others):
+            other = max(others, key=figures.level)
+            levels = f"{figures.level(model)} against {figures.level(other)}"
+            return (
+                f"But {_name(model)} has clearly fewer of its figures in the references than "
+                f"{_name(other)} (Figures Precision {levels}): look at its figures first."
+            )
+    return ""
 
 
 def few_figures(values: pd.DataFrame) -> dict[str, str]:
@@ -221,6 +227,8 @@ def _most_important_first(cells: list[_Cell], values: pd.DataFrame) -> list[_Cel
     if not best or best in clear_wins(contradicted.pairs)["worse"].values:
         return cells
     addition = " No other model contradicts the references clearly less often."
+    if not contradicted.means()[best]:
+        addition = " It contradicts none of the reference points."
     return [f1._replace(addition=addition), contradicted]
 
 
