@@ -228,7 +228,7 @@ def _print_summary(
     import pandas as pd
 
     from .analysis.findings import few_figures, verdict
-    from .analysis.gate import cautions, gate_failures, outcome_text
+    from .analysis.gate import gate_failures, outcome_text
     from .analysis.stats import paired_table, summarise
     from .analysis.tables import bold, markdown_table, means_table, table_text
     from .support.supporter import support_table
@@ -237,9 +237,6 @@ def _print_summary(
     frames.clear()
     summary = summarise(values, cluster=args.cluster)
     failed = gate_failures(summary, thresholds)
-    notes = cautions(summary, thresholds)
-    for note in notes:
-        notify(f"ems: {note}")
     if args.json:
         print(summary.assign(**warning).to_json(orient="records"))
         return failed
@@ -255,7 +252,7 @@ def _print_summary(
     if args.support:
         blocks += ["\nThe answers' points in the documents:\n", show(support_table(list(results)))]
     if args.markdown and thresholds:
-        blocks += ["", outcome_text(failed, [*unanswered, *notes])]
+        blocks += ["", outcome_text(failed, unanswered)]
     print(*blocks, sep="\n")
     return failed
 

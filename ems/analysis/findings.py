@@ -86,7 +86,7 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     n_metrics = len({cell.metric for cell in cells})
     sentences = []
     told: dict[str, str] = {}  # the doubt, by metric
-    if not any(cell.basis == "meaning" for cell in cells):
+    if {cell.basis for cell in cells} != {"meaning"} and set(summary["metric"]) != {FIGURES_METRIC}:
         sentences.append(NOT_MEANING)
     for cell in cells:
         means = cell.means()

@@ -139,23 +139,6 @@ def _failure(mean: Mapping[str, Any], threshold: Threshold) -> str:
     return ""
 
 
-def cautions(summary: pd.DataFrame, thresholds: Iterable[Threshold]) -> list[str]:
-    """A sentence where recall or F1 of coverage has a threshold and contradicted points have none.
-
-    `summary` is that of `stats.summarise`. No sentence where no point is contradicted.
-    """
-    names = {threshold.name.removeprefix("coverage(llm) ") for threshold in thresholds}
-    highest = summary.groupby(["metric", "part"])["value"].max()
-    if names.isdisjoint(["recall", "f1"]) or names & {"contradicted", "recall uncontradicted"}:
-        return []
-    if not highest.get(("Coverage(LLM)", "Contradicted"), 0) > 0:
-        return []
-    return [
-        "recall and F1 count contradicted points with the scores that the judge gave them; "
-        "--fail-over contradicted=VALUE bounds how many there are"
-    ]
-
-
 def assert_gate(
     results: GivenResults,
     *,
