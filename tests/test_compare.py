@@ -312,6 +312,7 @@ def test_files_without_a_judged_metric_in_common_are_told_so(compare, tmp_path):
     files = f"{tmp_path / 'a.jsonl'} has EMS(LLM) and {tmp_path / 'b.jsonl'} has Judge alone"
     warning = f"The files share no judged metric: {files}. Only Figures can be compared."
     assert tables["warning"] == warning
+    assert "Only words and figures" not in " ".join(tables["verdict"])
     assert comparison_text(tables, "a.jsonl", "b.jsonl").startswith(warning)
 
 

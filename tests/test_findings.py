@@ -87,6 +87,10 @@ def test_a_model_that_says_nothing_is_not_praised_first_for_contradicting_nothin
         "Contradicted reference points, fewest first: “silent” 0 of 80 points, “X” 4 of 80 points "
         "and “wrong” 44 of 80 points; 2 of 3 differences are clear.",
     ]
+    flawless = judged_coverage("X", around(0.8), [0.0] * 8)
+    assert said(flawless, silent, wrong)[0][0].endswith(
+        "0.500 and 0.000). It contradicts none of the reference points."
+    )
     careless = judged_coverage("X", around(0.8), [0.4, 0.3] * 4)
     first, second = said(careless, silent)[0]
     assert first.startswith("“silent” contradicts the references clearly less often than “X”")
@@ -147,7 +151,7 @@ def test_figures_that_a_model_leaves_out_are_told_where_what_it_has_is_right(rec
     models = precision_of_figures("A", [1.0] * 8) + precision_of_figures("B", [1.0] * 8)
     recall = {"metric": "Figures", "part": "Recall", "signature": "figures:1"}
     models += rows_of("A", [1.0] * 8, **recall) + rows_of("B", [recall_of_b] * 8, **recall)
-    assert said(models)[0][1:] == [
+    assert said(models)[0] == [
         "Share of an answer’s figures that its reference has, highest first: “A” 1.000 and “B” "
         "1.000; no difference in Figures Precision is clear over 8 groups.",
         *told,
@@ -164,11 +168,11 @@ def test_clear_differences_in_recall_of_figures_are_counted_where_no_model_has_m
     for name, share in (("A", 0.9), ("B", 0.9), ("C", 0.3)):
         models += rows_of(name, around(share), **recall)
     # An answer without figures has no precision.
-    assert said(models)[0][1:] == [
+    assert said(models)[0] == [
         "Figures Recall, highest first: “A” 0.900, “B” 0.900 and “C” 0.300; 2 of 3 differences "
         "are clear."
     ]
-    assert said(models[:16])[0] == ["Only words and figures were compared, not meaning."]
+    assert said(models[:16])[0] == []  # neither words nor meaning
 
 
 def test_where_a_judge_was_asked_words_and_figures_have_no_say():
@@ -197,6 +201,21 @@ def test_a_best_model_with_clearly_fewer_right_figures_is_doubted_at_once(of_a):
     assert f1.startswith(contradicted)
     assert better.endswith(doubt) == (of_a == 1)
     assert "figures" not in f1  # it is said once
+
+
+def test_a_later_model_is_doubted_where_one_below_it_has_clearly_more_right_figures():
+    models = rows_of("right", around(0.9)) + precision_of_figures("right", [1.0] * 8)
+    for name, f1, shared in (("wrong", 0.5, 0.7), ("short", 0.4, 1.0)):
+        models += rows_of(name, around(f1)) + precision_of_figures(name, around(shared - 0.01))
+    (sentence,) = said(models)[0]
+    assert sentence == (
+        "“right” has a clearly higher F1 than “wrong” and “short” (0.900 against 0.500 and 0.400). "
+        "But “wrong” has clearly fewer of its figures in the references than “short” (Figures "
+        "Precision 0.690 against 0.990): look at its figures first."
+    )
+    in_order = [row for row in models if row[0] == "Figures" or row[2] != "wrong"]
+    last = rows_of("wrong", around(0.3))
+    assert "But" not in said(in_order, last)[0][0]
 
 
 def test_every_metric_says_that_its_best_model_has_clearly_fewer_right_figures():
@@ -275,19 +294,30 @@ def test_with_several_metrics_each_sentence_names_its_own():
 
 
 def test_a_model_alone_is_measured_by_the_references():
-    contradicted = rows_of("A", [0.1] * 8, part="Contradicted")
+    contradicted = rows_of("A", [0.0] * 8, part="Contradicted")
     recall, f1 = rows_of("A", around(0.7), part="Recall"), rows_of("A", around(0.5))
     assert said(contradicted, recall, f1)[0] == [
-        "“A” contradicts 8 of 80 points of the references.",
+        "“A” contradicts 0 of 80 points of the references.",
         "“A” states 70 % of what the references say (recall 0.700 [0.691, 0.709]); its F1 is "
         "0.500.",
     ]
     score = rows_of("A", [1.0] * 7 + [0.6], part="Score", metric="Judge alone")
     assert said(score)[0] == ["“A” has, on a scale from 0 to 1, 0.950 [0.832, 1.000]."]
     figures = {"metric": "Figures", "part": "Precision", "signature": "figures:1"}
-    assert said(rows_of("A", around(0.7), **figures))[0][1] == (
+    assert said(rows_of("A", around(0.7), **figures))[0][0] == (
         "The references have 70 % of the figures of “A” (0.700 [0.691, 0.709])."
     )
+
+
+def test_a_model_alone_is_not_said_to_state_what_it_contradicts():
+    contradicted = rows_of("A", [0.6] * 8, part="Contradicted")
+    recall, f1 = rows_of("A", around(0.7), part="Recall"), rows_of("A", around(0.5))
+    uncontradicted = rows_of("A", around(0.39), part="Recall uncontradicted")
+    assert said(contradicted, uncontradicted, recall, f1)[0] == [
+        "“A” contradicts 48 of 80 points of the references.",
+        "“A” states 39 % of what the references say, contradicted points not counted (recall "
+        "uncontradicted 0.390 [0.381, 0.399]); its F1, which counts them, is 0.500.",
+    ]
 
 
 def test_more_than_five_models_are_put_in_order_and_not_tested():

@@ -127,6 +127,8 @@ def test_nothing_to_label_is_refused(tmp_path):
     for given, number in (([], 60), (results(), 0), ([ScoreResult("t", "m", 0.5)], 60)):
         with refused("there is nothing to label"):
             save_sheet(given, tmp_path / "s.html", number, whole={})
+    with refused("results of --scorer judge have no points: use --pairs"):
+        save_sheet([ScoreResult("t", "m", 0.5)], tmp_path / "s.html", 60, whole={})
     with refused("there is nothing to label"):
         save_sheet(results("m"), tmp_path / "s.html", 60, pairs=True, whole={})
 

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from html import unescape
 from statistics import mean
 
@@ -190,13 +191,17 @@ def test_one_version_a_file_is_compared_with_the_same_warning(results_file, tmp_
 def judged(scorer, tmp_path):
     """The three versions' results by the recorded judge, in a file."""
     out = str(tmp_path / "judged.jsonl")
-    command = [*evaluate_into(out), "--scorer", scorer, "--store", str(tmp_path / "store.sqlite")]
+    assert main(judge_command(scorer, out, tmp_path)) == 0
+    return out
+
+
+def judge_command(scorer, out, tmp_path, answers=FOLDER / "answers.jsonl"):
+    command = ["evaluate", str(FOLDER / "triplets.jsonl"), str(answers), "-o", out]
+    command += ["--scorer", scorer, "--store", str(tmp_path / "store.sqlite")]
     if scorer == "llm":
         command.append("--joint")
     command += ["--judge", "large-llm-2026-11", "--mode", "replay", "--recorded", str(REPLIES)]
-    command += ["--temperature", "none", "--seed", "none"]
-    assert main(command) == 0
-    return out
+    return [*command, "--temperature", "none", "--seed", "none"]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +216,30 @@ def test_the_reports_first_sentence_names_the_right_version(scorer, value, tmp_p
     assert first.startswith(f"“{RIGHT}” has a clearly higher {value} than ")
     assert f"“{WRONG}”" in first
     assert f"“{SHORT}”" in first
+
+
+def test_a_version_that_contradicts_points_is_not_said_to_state_them(tmp_path, capsys):
+    wrong = tmp_path / "wrong.jsonl"
+    ems.io.write_jsonl(wrong, [asdict(answer) for answer in ANSWERS if answer.model == WRONG])
+    out = str(tmp_path / "judged.jsonl")
+    assert main([*judge_command("coverage", out, tmp_path, wrong), "--markdown"]) == 0
+    assert "“wrong figures” states 39 % of what the references say" in capsys.readouterr().out
+
+
+def test_recall_without_contradicted_points_is_drawn_where_there_are_any(tmp_path):
+    page = tmp_path / "report.html"
+    for scorer, is_drawn in (("coverage", True), ("llm", False)):
+        assert main(["report", judged(scorer, tmp_path), "-o", str(page)]) == 0
+        text = page.read_text(encoding="utf-8")
+        assert ('<th scope="col">Recall uncontradicted<' in text) == is_drawn
+
+
+def test_what_is_missing_may_be_stated_with_other_figures(tmp_path, capsys):
+    out = judged("llm", tmp_path)
+    note = "they are left out, or stated with other figures (see Figures)"
+    assert note in capsys.readouterr().out
+    assert main(["compare", out]) == 0
+    assert note in capsys.readouterr().out
 
 
 def test_the_recorded_replies_give_the_values_of_the_documentation():

@@ -151,8 +151,8 @@ def _verdict(sides: pd.DataFrame, pairs: pd.DataFrame) -> list[str]:
 
 def _answers_compared(both: pd.DataFrame) -> pd.DataFrame:
     """F1 (or Score) of each answer on both sides and a minus b, the largest difference first."""
-    names = ["metric", "model", "triplet_id", "a", "b"]
-    answers = both.loc[both["part"].isin(["F1", "Score"]), names]
+    is_told = both["part"].isin(["F1", "Score"])
+    answers = both.loc[is_told, ["metric", "model", "triplet_id", "a", "b"]]
     answers = answers.assign(difference=answers["a"] - answers["b"])
     return answers.sort_values("difference", key=abs, ascending=False, ignore_index=True)
 

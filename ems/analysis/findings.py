@@ -40,11 +40,17 @@ _TITLES = {
     "F1": "F1, highest first",
     "Score": "Score, highest first",
 }
-# What is said of a model alone. The share is that of recall for F1, else that of the part; a value
-# has its interval in brackets.
+# What is said of a model alone. The share is that of the part, whose interval is in brackets. In
+# place of F1 recall is told, or recall uncontradicted where that is lower.
 _ALONE = {
     "Contradicted": "{name} contradicts {level} of the references.",
-    "F1": "{name} states {share} of what the references say (recall {value}); its F1 is {level}.",
+    "Recall": (
+        "{name} states {share} of what the references say (recall {value}); its F1 is {level}."
+    ),
+    "Recall uncontradicted": (
+        "{name} states {share} of what the references say, contradicted points not counted (recall "
+        "uncontradicted {value}); its F1, which counts them, is {level}."
+    ),
     "Score": "{name} has, on a scale from 0 to 1, {value}.",
     "Precision": "The references have {share} of the figures of {name} ({value}).",
 }
@@ -68,9 +74,10 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     others, and none of these contradicts clearly less: a model that says nothing contradicts
     nothing. Without pairs models are only put in order. Models that are not `_ranked` are left out.
 
-    It is said at once, by each metric, where the references have clearly fewer of the best model's
-    figures than of another one's, or, where no difference is clear, few of those of the first model
-    (`few_figures`), and where a judge named no contradicted point although many figures differ.
+    It is said at once, by each metric, where the references have clearly fewer of a model's figures
+    than of those of a model further down, or, where no difference is clear, few of those of the
+    first model (`few_figures`), and where a judge named no contradicted point although many figures
+    differ.
     """
     values, pairs = _ranked(values, pairs)
     cells = _told(values, summary, pairs)
@@ -79,20 +86,20 @@ def verdict(values: pd.DataFrame, summary: pd.DataFrame, pairs: pd.DataFrame) ->
     n_metrics = len({cell.metric for cell in cells})
     sentences = []
     told: dict[str, str] = {}  # the doubt, by metric
-    if not any(cell.basis == "meaning" for cell in cells):
+    if {cell.basis for cell in cells} != {"meaning"} and set(summary["metric"]) != {FIGURES_METRIC}:
         sentences.append(NOT_MEANING)
     for cell in cells:
         means = cell.means()
         sentence = _difference(cell)
         if len(means) == 1:
             sentence = _alone(cell, summary[summary["metric"] == cell.metric])
-        doubt = few.get(means.index[0], "")
-        if cell.pairs["clear"].any():
-            doubt = _doubt(cell.best(), figures)
+        doubt = _doubt(means.index, figures)
+        if not cell.pairs["clear"].any():
+            doubt = few.get(means.index[0], doubt)
         if n_metrics > 1:
             sentence = f"{shortened(cell.metric)}: {sentence}"
         sentence += cell.addition
-        if cell.basis == "meaning" and told.get(cell.metric, "") != doubt:
+        if cell.basis == "meaning" and doubt not in ("", told.get(cell.metric)):
             sentence += f" {doubt}"
             told[cell.metric] = doubt
         sentences.append(sentence)
@@ -170,18 +177,23 @@ def _cell(values: pd.DataFrame, pairs: pd.DataFrame, metric: str, part: str, bas
     return _Cell(metric, part, basis, rows.dropna(subset="value"), tested)
 
 
-def _doubt(best: str, figures: _Cell) -> str:
-    """That the references have clearly more of another model's figures; "" where they have not."""
+def _doubt(models: pd.Index[str], figures: _Cell) -> str:
+    """That the references have clearly more of the figures of a model that stands further down.
+
+    `models` are in order, the best one first; of several in doubt the first is named. "" for none.
+    """
     wins = clear_wins(figures.pairs)
-    others = wins.loc[wins["worse"] == best, "better"]
-    if others.empty:
-        return ""
-    other = max(others, key=figures.level)
-    return (
-        f"But {_name(best)} has clearly fewer of its figures in the references than "
-        f"{_name(other)} (Figures Precision {figures.level(best)} against {figures.level(other)}): "
-        "look at its figures first."
-    )
+    for place, model in enumerate(models):
+        is_below = wins["better"].isin(models[place:])
+        others = wins.loc[is_below & (wins["worse"] == model), "better"]
+        if len(others):
+            other = max(others, key=figures.level)
+            levels = f"{figures.level(model)} against {figures.level(other)}"
+            return (
+                f"But {_name(model)} has clearly fewer of its figures in the references than "
+                f"{_name(other)} (Figures Precision {levels}): look at its figures first."
+            )
+    return ""
 
 
 def few_figures(values: pd.DataFrame) -> dict[str, str]:
@@ -215,6 +227,8 @@ def _most_important_first(cells: list[_Cell], values: pd.DataFrame) -> list[_Cel
     if not best or best in clear_wins(contradicted.pairs)["worse"].values:
         return cells
     addition = " No other model contradicts the references clearly less often."
+    if not contradicted.means()[best]:
+        addition = " It contradicts none of the reference points."
     return [f1._replace(addition=addition), contradicted]
 
 
@@ -236,14 +250,13 @@ def _name(model: str) -> str:
 def _alone(cell: _Cell, summary: pd.DataFrame) -> str:
     """What is said of a single model."""
     model = cell.rows["model"].iloc[0]
-    part = "Recall" if cell.part == "F1" else cell.part
-    is_told = (summary["part"] == part) & (summary["model"] == model)
-    (row,) = bounded(summary[is_told]).itertuples(index=False)
-    value = with_interval(row.value, row.ci_low, row.ci_high)
-    share = f"{100 * row.value:.0f} %"
-    return _ALONE[cell.part].format(
-        name=_name(model), level=cell.level(model), share=share, value=value
-    )
+    means = bounded(summary[summary["model"] == model]).set_index("part")
+    part = cell.part
+    if part == "F1":
+        part = means["value"].filter(["Recall", "Recall uncontradicted"]).idxmin()
+    value = with_interval(*means.loc[part, ["value", "ci_low", "ci_high"]])
+    share = f"{100 * means.loc[part, 'value']:.0f} %"
+    return _ALONE[part].format(name=_name(model), level=cell.level(model), share=share, value=value)
 
 
 def _difference(cell: _Cell) -> str:

@@ -98,8 +98,9 @@ def save_sheet(
     items = pd.DataFrame(pair_items(results) if pairs else point_items(results))
     if items.empty or number < 1:
         raise InputError(
-            f"there is nothing to label among {len(items)} items with --number {number}; points "
-            "come with --scorer local, llm or coverage, --pairs with several models of any scorer"
+            "results of --scorer judge have no points: use --pairs, which needs several models; "
+            "points come with --scorer local, llm or coverage; there is nothing to label among "
+            f"{len(items)} items with --number {number}"
         )
     items = items.sort_values("id")
     strata = items.groupby(["word", "models"])

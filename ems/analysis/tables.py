@@ -18,6 +18,10 @@ from .stats import MIN_CLUSTERS
 NAME_LIMIT = 48  # letters of a name in a table; a longer one loses its middle
 MARKDOWN_ROWS = 10  # of a table for a pull request
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~&@!])")
+_MISSING = (
+    "Missing, in EMS: reference points without a partner in the answer; they are left out, or "
+    "stated with other figures (see Figures)."
+)
 _AXIS = '<span class="axis"><span>0</span><span>0.5</span><span>1</span></span>'
 
 
@@ -70,14 +74,17 @@ class Summary(pd.DataFrame):
     """
 
     def __repr__(self) -> str:
-        shown = ["metric", "part", "model", "value", "ci_low", "ci_high"]
-        return table_text(self.filter([*shown, "n", "clusters", "unscored"]))
+        shown = ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "clusters"]
+        return table_text(self.filter([*shown, "unscored"]))
 
 
 def _notes(table: pd.DataFrame) -> list[str]:
+    notes = []
     if "clusters" in table and table["clusters"].min() < MIN_CLUSTERS:
-        return [f"No interval over fewer than {MIN_CLUSTERS} clusters."]
-    return []
+        notes.append(f"No interval over fewer than {MIN_CLUSTERS} clusters.")
+    if "Missing" in {*table, *table.get("part", ())} and "EMS(LLM)" in set(table["metric"]):
+        notes.append(_MISSING)
+    return notes
 
 
 def in_markdown(text: str) -> str:
@@ -157,19 +164,22 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
         difference = with_interval(pair["difference"], pair["ci_low"], pair["ci_high"])
         p_holm = "<0.001" if pair["p_holm"] < 0.001 else f"{pair['p_holm']:.3f}"
         rows.append({**pair, "difference": difference, "p_holm": p_holm, "higher": higher})
-    columns = ["metric", "model", "part", "a", "b", "difference", "p_holm", "higher"]
-    return pd.DataFrame(rows).filter([*columns, "n", "clusters"])
+    columns = ["metric", "model", "part", "a", "b", "difference", "p_holm", "higher", "n"]
+    return pd.DataFrame(rows).filter([*columns, "clusters"])
 
 
 def dot_plot(summary: pd.DataFrame) -> str:
     """A plot of means as HTML: a row per model, a column per part of one metric.
 
     `summary` has the metric's rows of `stats.summarise`, of which Table 1's parts and contradicted
-    points are drawn. A model with less than half of another's answers has their number beside it. A
-    dot stands on an axis from 0 to 1, a line is its 95 % interval. The plot
-    needs neither script nor style of its own, so that it stands in any page and in print.
+    points are drawn, and recall in which these count 0 where there are any. A model with less than
+    half of another's answers has their number beside it. A dot stands on an axis from 0 to 1, a
+    line is its 95 % interval. The plot needs neither script nor style of its own, so that it stands
+    in any page and in print.
     """
     drawn = [*TABLE1_PARTS, "Contradicted"]
+    if summary["value"][summary["part"] == "Contradicted"].any():
+        drawn.insert(3, "Recall uncontradicted")
     parts = [part for part in drawn if part in set(summary["part"])]
     heads = ['<th scope="col">Model</th>']
     for part in parts:
@@ -220,8 +230,8 @@ def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
     for (metric, part), row in summary[is_shown].groupby(["metric", "part"], sort=False):
         cells = {cell.model: _cell(cell) for cell in row.itertuples(index=False)}
         values = [cells.get(model, "–") for model in models]
-        counts = [str(row["n"].min()), percent(row["scored"].min())]
-        rows.append([shortened(metric), shortened(part), *values, *counts])
+        names = shortened(metric), shortened(part)
+        rows.append([*names, *values, str(row["n"].min()), percent(row["scored"].min())])
     return pd.DataFrame(rows, columns=["metric", "part", *map(shortened, models), "n", "scored"])
 
 
