@@ -272,6 +272,8 @@ def test_the_whole_profile_of_the_paper_can_be_rehearsed_by_one_command(made_up,
     assert "WRITING.transcripts 'runs/made-up-calls'" in done.stdout
     assert "| EMS(LLM) | F1 |" in done.stdout
     assert "This run took " in done.stdout
+    report = (project / "runs/paper-rehearsal/report.html").read_text(encoding="utf-8")
+    assert "<title>A rehearsal: the values mean nothing</title>" in report
     lines = (project / "runs/paper-rehearsal/answers.jsonl").read_text().splitlines()
     assert len(lines) == 150
 
