@@ -12,6 +12,7 @@ from pathlib import Path
 import loopback
 import pytest
 import run as runner
+from doubles import refused
 from loopback import Loopback, by_words
 from marks import runs_notebooks
 from study import dataset
@@ -271,8 +272,22 @@ def test_the_whole_profile_of_the_paper_can_be_rehearsed_by_one_command(made_up,
     assert "WRITING.transcripts 'runs/made-up-calls'" in done.stdout
     assert "| EMS(LLM) | F1 |" in done.stdout
     assert "This run took " in done.stdout
+    report = (project / "runs/paper-rehearsal/report.html").read_text(encoding="utf-8")
+    assert "<title>A rehearsal: the values mean nothing</title>" in report
     lines = (project / "runs/paper-rehearsal/answers.jsonl").read_text().splitlines()
     assert len(lines) == 150
+
+
+@runs_notebooks
+def test_an_answer_of_your_own_to_an_unknown_triplet_is_refused(tmp_path):
+    """Whatever `LIMIT` is, as by the command line."""
+    text = (ROOT / "data/q3-2024/answers.jsonl").read_text(encoding="utf-8")
+    answers = tmp_path / "mine.jsonl"
+    row = {"triplet_id": "AAPL-Q9", "model": "mine", "answer": "Sales rose."}
+    answers.write_text(text + json.dumps(row) + "\n", encoding="utf-8")
+    given = {"RUN": str(tmp_path), "ANSWERS": str(answers), "LIMIT": 2}
+    with refused("answers to 1 unknown triplets: 'AAPL-Q9'"):
+        runner._execute(ROOT / "notebooks" / "12_your_own.ipynb", None, given)
 
 
 def test_a_rehearsal_takes_the_calls_that_there_are(made_up, tmp_path, monkeypatch, capsys):

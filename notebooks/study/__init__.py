@@ -37,6 +37,7 @@ COMMITTED = ROOT / "data" / "q3-2024"  # the data set that a run without files o
 VALUES_FILES = {2: "values_baselines.csv", 3: "values_ems.csv"}
 # What the signature of a committed value ends with, where it stands beside values of a run.
 COMMITTED_MARK = "|values:committed"
+REHEARSAL = "A rehearsal: the values mean nothing"
 # Columns that are text whatever they hold: "1.10", "N/A", "None".
 TEXT_COLUMNS = ("metric", "part", "model", "triplet_id", "instance_id", "group", "signature")
 
@@ -186,7 +187,7 @@ def changes_of(run: Path) -> list[str]:
             notebooks.setdefault(f"{name} {value!r:.80}", []).append(notebook[:2])
     notes = []
     if any("--at" in parameters for parameters in changed.values()):
-        notes.append("A rehearsal: the values mean nothing")
+        notes.append(REHEARSAL)
     for setting, numbers in notebooks.items():
         notes.append(f"Changed from the profile: {setting} (notebook {', '.join(numbers)})")
     return notes

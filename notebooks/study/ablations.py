@@ -10,7 +10,7 @@ import pandas as pd
 from ems.analysis.compare import sides_compared
 from ems.analysis.findings import series
 from ems.analysis.frames import FIGURES_METRIC
-from ems.analysis.stats import with_verdicts
+from ems.analysis.stats import MIN_CLUSTERS, with_verdicts
 from ems.terminal import notify
 from ems.types import InputError
 
@@ -74,28 +74,41 @@ def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Sentences about tables of `change_table`, by the name of the change.
 
     They say for each change which means move clearly, and how far, or that none does and how far
-    one moves at most, and for which systems not all questions count. The last one says in how many
+    one moves at most; without an interval, which mean moves most, and whether the answers are too
+    few for one. They say for which systems not all questions count. The last one says in how many
     changes the order of the means stays the same; a table of one system has no order and is not
     counted.
     """
     sentences = []
     for change, table in tables.items():
-        clear = table["difference"][table["clear"]]
-        moved = [f"{name} ({difference:+.3f})" for name, difference in clear.items()]
+        changed = table["difference"]
+        clear = changed[table["clear"]].items()
+        moved = [f"{name} ({difference:+.3f})" for name, difference in clear]
         if moved:
             sentences.append(f"{change}: the mean changes clearly for {series(moved)}.")
-        elif table["difference"].notna().any():
-            tested = "clearly, and none " if table["ci_low"].notna().any() else ""
-            most = table["difference"].abs().max()
-            sentences.append(f"{change}: no mean changes {tested}by more than {most:.3f}.")
-        partial = table[table["n"] < table["of"]]
-        for (n, of), rows in partial.groupby(["n", "of"], sort=False):
-            names = series(list(rows.index))
-            sentences.append(f"{change}: {n} of {of} questions count for {names}.")
-    orders = [table for table in tables.values() if len(table) > 1]
-    kept = [table["before"].rank().equals(table["after"].rank()) for table in orders]
+        elif table["ci_low"].notna().any():
+            sentences.append(
+                f"{change}: no mean changes clearly, and none by more than "
+                f"{changed.abs().max():.3f}."
+            )
+        elif changed.notna().any():
+            name = changed.abs().idxmax()
+            few = ": too few answers" if max(table["n"]) < MIN_CLUSTERS else ""
+            sentences.append(
+                f"{change}: the mean of {name} changes most ({changed[name]:+.3f}), without an "
+                f"interval{few}."
+            )
+        partial = table[table["n"] < table["of"]].groupby(["n", "of"], sort=False)
+        for (n, of), rows in partial:
+            sentences.append(f"{change}: {n} of {of} questions count for {series(rows.index)}.")
+    kept = [
+        table["before"].rank().equals(table["after"].rank())
+        for table in tables.values()
+        if len(table) > 1
+    ]
     if kept:
         sentences.append(
-            f"The order of the systems' means stays the same in {sum(kept)} of {len(kept)} changes."
+            f"The order of the systems' means stays the same in {sum(kept)} of the {len(kept)} "
+            "changes with more than one system."
         )
     return sentences

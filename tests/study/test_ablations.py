@@ -69,7 +69,7 @@ def test_a_part_of_the_answers_is_compared_with_the_same_part():
     assert change_findings({"Mine": table}) == [
         "Mine: the mean changes clearly for Large (-0.100).",
         "Mine: 3 of 8 questions count for Small.",
-        "The order of the systems' means stays the same in 1 of 1 changes.",
+        "The order of the systems' means stays the same in 1 of the 1 changes with more than one system.",
     ]
 
 
@@ -115,10 +115,12 @@ def test_findings_say_which_means_move_clearly_and_whether_the_order_stays():
         "Lower: the mean changes clearly for Small (-0.100) and Large (-0.200).",
         "Mixed: the mean changes clearly for Small (+0.100) and Large (-0.100).",
         "Same: no mean changes clearly, and none by more than 0.000.",
-        "The order of the systems' means stays the same in 3 of 3 changes.",
+        "The order of the systems' means stays the same in 3 of the 3 changes with more than one system.",
     ]
     tables["Turned"] = change_table(before, frame({"s": 0.6, "l": 0.5}), NAMES)
-    assert change_findings(tables)[-1].endswith("stays the same in 3 of 4 changes.")
+    assert change_findings(tables)[-1].endswith(
+        "stays the same in 3 of the 4 changes with more than one system."
+    )
 
 
 def test_a_table_of_one_system_has_no_order():
@@ -126,7 +128,20 @@ def test_a_table_of_one_system_has_no_order():
     one = change_table(before, frame({"s": 0.1}), NAMES)
     assert change_findings({"One": one}) == ["One: the mean changes clearly for Small (-0.100)."]
     both = {"One": one, "Same": change_table(before, before, NAMES)}
-    assert change_findings(both)[-1].endswith("stays the same in 1 of 1 changes.")
+    assert change_findings(both)[-1].endswith(
+        "stays the same in 1 of the 1 changes with more than one system."
+    )
+
+
+def test_without_an_interval_the_largest_change_is_said_and_why():
+    before = frame({"s": 0.2, "l": 0.5})
+    few = change_table(before, frame({"s": 0.19, "l": 0.2}, groups=range(3)), NAMES)
+    left_out = change_table(before, before[before["group"] != "g0"], NAMES, paired=False)
+    findings = change_findings({"Mine": few, "Fewer": left_out})
+    assert findings[0] == (
+        "Mine: the mean of Large changes most (-0.300), without an interval: too few answers."
+    )
+    assert findings[2].endswith("changes most (+0.001), without an interval.")
 
 
 def test_recall_by_length_by_hand():
@@ -171,7 +186,7 @@ def test_the_five_changes_in_a_replay(tmp_path):
         "Recall by recall_by_length",
     ):
         assert re.search(f"- {name}: (the|no) mean changes clearly", findings)
-    assert "Without AAPL: no mean changes by more than 0.003." in findings
+    assert "- Without AAPL: the mean of Large LLM changes most (-0.003), without an int" in findings
     assert "Without AAPL: 45 of 50 questions count for SmolLM2 135M, " in findings
     executed = json.loads((tmp_path / path.name).read_text(encoding="utf-8"))["cells"]
     first = next(cell["outputs"][0] for cell in executed if cell.get("outputs"))
