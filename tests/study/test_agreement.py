@@ -313,6 +313,29 @@ def test_findings_about_people_say_which_metric_is_highest_and_what_is_clearly_b
     assert len(agreement.people_findings(shown, same)) == 2
 
 
+def test_the_best_metric_is_said_to_be_above_ems_only_where_that_is_clear():
+    sets = ["one", "two", "three"]
+    rows = [(agreement.EMS_JUDGED, 0.5), ("J", 0.7)]
+    shown = pd.DataFrame([(*row, name, "AUC") for name in sets for row in rows])
+    shown.columns = ["metric", "value", "set", "measure"]
+    shown.loc[4, "value"] = 0.9  # EMS is best on the third
+    differences = pd.DataFrame({"set": sets, "clear": ["below", "no", "no"]}).assign(
+        metric=agreement.EMS_JUDGED,
+        against="J",
+        difference=-0.2,
+        difference_low=-0.3,
+        difference_high=-0.1,
+    )
+    of_judge, of_ems, _ = agreement.people_findings(shown, differences)
+    assert of_judge == (
+        "J agrees best with people on 2 of the 3 sets that it has a value for: AUC 0.70 on one and "
+        f"AUC 0.70 on two. It is clearly above {agreement.EMS_JUDGED} on 1 of its sets."
+    )
+    assert of_ems.endswith("AUC 0.90 on three.")
+    none = differences.assign(clear="no")
+    assert "clearly" not in "".join(agreement.people_findings(shown, none))
+
+
 def test_areas_of_resamples_are_those_of_the_rows_that_were_drawn():
     rng = np.random.default_rng(3)
     x = rng.integers(0, 4, size=(30, 2)).astype(float)
