@@ -211,6 +211,7 @@ def contradicted_edits(labels: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFra
 def people_findings(shown: pd.DataFrame, differences: pd.DataFrame) -> list[str]:
     """Sentences: which metric is highest on which sets, and what is clearly not as high as a judge.
 
+    It is said as well on how many sets the judge alone is clearly above EMS by a judge.
     `shown` has a row for each metric and set (columns metric, set, measure, value). `differences`
     has rows of `pair_agreement` and `answer_agreement` against the judge alone, with the column
     set.
@@ -219,22 +220,25 @@ def people_findings(shown: pd.DataFrame, differences: pd.DataFrame) -> list[str]
     values = values[shown["set"].unique()]
     values = values.drop(index=[ANNOTATOR, SYSTEM, "length"], errors="ignore")
     best = values.idxmax()
+    below = differences[differences["clear"] == "below"]
+    sets_below = below.value_counts(["metric", "against"])
     sentences = []
     for metric, sets in best.groupby(best, sort=False):
         of_metric = values.loc[metric]
-        numbers = [f"{name[1]} {of_metric[name]:.2f} on {name[0]}" for name in sets.index]
+        numbers = [f"{key} {of_metric[name, key]:.2f} on {name}" for name, key in sets.index]
         sentences.append(
             f"{metric} agrees best with people on {len(numbers)} of the {of_metric.count()} sets "
             f"that it has a value for: {series(numbers)}."
         )
-    below = differences[differences["clear"] == "below"]
-    for metric, rows in below.groupby("metric", sort=False):
+        if above := sets_below.get((EMS_JUDGED, metric)):
+            sentences[-1] += f" It is clearly above {EMS_JUDGED} on {above} of its sets."
+    for (metric, against), rows in below.groupby(["metric", "against"], sort=False):
         numbers = [
             f"by {-row.difference:.2f} [{-row.difference_high:.2f}, {-row.difference_low:.2f}] "
             f"on {row.set}"
             for row in rows.itertuples()
         ]
-        sentences.append(f"{metric} is clearly below {rows['against'].iloc[0]} {series(numbers)}.")
+        sentences.append(f"{metric} is clearly below {against} {series(numbers)}.")
     return sentences
 
 

@@ -134,7 +134,7 @@ def paper_findings(summary: pd.DataFrame, paper: pd.DataFrame) -> list[str]:
     sentences = []
     if ours["model"].nunique() > 1 and ours["metric"].nunique() > 1:
         sentences.append(f"In the paper the means differ {_most_and_least(theirs, 2)}.")
-        sentences.append(f"Here they differ {_most_and_least(ours, 3)}.")
+        sentences.append(f"Here, of the paper's metrics, they differ {_most_and_least(ours, 3)}.")
     both = summary.merge(paper, on=["metric", "part", "model"], suffixes=("", "_of_paper"))
     gaps = (both["value"] - both["value_of_paper"]).abs().dropna()
     if len(gaps):

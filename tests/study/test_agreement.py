@@ -288,13 +288,14 @@ def test_findings_about_edits_say_which_metric_is_above_guessing_and_what_is_con
 
 
 def test_findings_about_people_say_which_metric_is_highest_and_what_is_clearly_below_the_judge():
-    rows = [("M", "two", 0.5), ("J", "two", 0.7), ("M", "one", 0.8), ("J", "one", 0.9)]
-    rows += [("M", "three", 0.6), (agreement.SYSTEM, "one", 0.99)]
+    ems = agreement.EMS_JUDGED
+    rows = [(ems, "two", 0.5), ("J", "two", 0.7), (ems, "one", 0.8), ("J", "one", 0.9)]
+    rows += [(ems, "three", 0.6), (agreement.SYSTEM, "one", 0.99)]
     shown = pd.DataFrame(rows, columns=["metric", "set", "value"])
     shown["measure"] = shown["set"].map({"two": "Spearman", "one": "AUC", "three": "AUC"})
     differences = pd.DataFrame(
         {
-            "metric": "M",
+            "metric": ems,
             "set": ["two", "one"],
             "against": "J",
             "difference": [-0.2, -0.1],
@@ -305,9 +306,10 @@ def test_findings_about_people_say_which_metric_is_highest_and_what_is_clearly_b
     )
     assert agreement.people_findings(shown, differences) == [
         "J agrees best with people on 2 of the 2 sets that it has a value for: Spearman 0.70 on "
-        "two and AUC 0.90 on one.",
-        "M agrees best with people on 1 of the 3 sets that it has a value for: AUC 0.60 on three.",
-        "M is clearly below J by 0.20 [0.10, 0.30] on two.",
+        f"two and AUC 0.90 on one. It is clearly above {ems} on 1 of its sets.",
+        f"{ems} agrees best with people on 1 of the 3 sets that it has a value for: AUC 0.60 on "
+        "three.",
+        f"{ems} is clearly below J by 0.20 [0.10, 0.30] on two.",
     ]
     same = differences.assign(clear="no")
     assert len(agreement.people_findings(shown, same)) == 2

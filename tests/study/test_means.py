@@ -132,7 +132,8 @@ def test_the_spread_of_systems_is_told_of_both_tables():
     assert means.paper_findings(ems.summarise(pd.concat([values, other])), PAPER) == [
         "In the paper the means differ most by EMS(LLM) (0.20 to 0.40) and least by BLEU "
         "(0.02 to 0.04).",
-        "Here they differ most by BLEU (0.100 to 0.900) and least by EMS(LLM) (0.100 to 0.500).",
+        "Here, of the paper's metrics, they differ most by BLEU (0.100 to 0.900) and least by "
+        "EMS(LLM) (0.100 to 0.500).",
     ]
 
 
