@@ -10,7 +10,7 @@ import pandas as pd
 from ems.analysis.compare import sides_compared
 from ems.analysis.findings import series
 from ems.analysis.frames import FIGURES_METRIC
-from ems.analysis.stats import MIN_CLUSTERS, with_verdicts
+from ems.analysis.stats import with_verdicts
 from ems.terminal import notify
 from ems.types import InputError
 
@@ -74,16 +74,14 @@ def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Sentences about tables of `change_table`, by the name of the change.
 
     They say for each change which means move clearly, and how far, or that none does and how far
-    one moves at most; without an interval, which mean moves most, and whether the answers are too
-    few for one. They say for which systems not all questions count. The last one says in how many
-    changes the order of the means stays the same; a table of one system has no order and is not
-    counted.
+    one moves at most; without an interval, which mean moves most. They say for which systems not
+    all questions count. The last one says in how many changes the order of the means stays the
+    same; a table of one system has no order and is not counted.
     """
     sentences = []
     for change, table in tables.items():
         changed = table["difference"]
-        clear = changed[table["clear"]].items()
-        moved = [f"{name} ({difference:+.3f})" for name, difference in clear]
+        moved = [f"{name} ({by:+.3f})" for name, by in changed[table["clear"]].items()]
         if moved:
             sentences.append(f"{change}: the mean changes clearly for {series(moved)}.")
         elif table["ci_low"].notna().any():
@@ -93,13 +91,11 @@ def change_findings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
             )
         elif changed.notna().any():
             name = changed.abs().idxmax()
-            few = ": too few answers" if max(table["n"]) < MIN_CLUSTERS else ""
             sentences.append(
                 f"{change}: the mean of {name} changes most ({changed[name]:+.3f}), without an "
-                f"interval{few}."
+                "interval."
             )
-        partial = table[table["n"] < table["of"]].groupby(["n", "of"], sort=False)
-        for (n, of), rows in partial:
+        for (n, of), rows in table[table["n"] < table["of"]].groupby(["n", "of"], sort=False):
             sentences.append(f"{change}: {n} of {of} questions count for {series(rows.index)}.")
     kept = [
         table["before"].rank().equals(table["after"].rank())

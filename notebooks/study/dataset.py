@@ -155,8 +155,7 @@ def collect(
     file `triplets`). `answers` is the file of the answers of the first and the last, "" for none.
     Paths are relative to the project's folder. `companies` names tickers of the calls, `models`
     whose answers are kept, and `limit` how many triplets are; nothing, or 0, means all. `writing`
-    names models that write now: see `write`. InputError for an unknown source, ticker or model, and
-    for "files" without `triplets`.
+    names models that write now: see `write`. InputError for an unknown source, ticker or model.
     """
     writing = writing or {}
     prompts = _prompts(writing.get("prompts", "kit"))
@@ -164,8 +163,6 @@ def collect(
     if source == "findver":
         wanted, found, _ = findver()
     elif source == "files":
-        if not triplets:
-            raise InputError("TRIPLETS is empty: SOURCE files needs it")
         wanted = ems.load_triplets(input_file(triplets))
     elif source == "q3-2024":
         transcripts = ROOT / writing["transcripts"] if writing.get("transcripts") else None

@@ -63,8 +63,6 @@ def test_a_misspelt_source_or_model_is_refused_with_the_choices(tmp_path):
         "SOURCE: no 'q3-2023'; did you mean 'q3-2024'?; there are q3-2024, findver, files"
     ):
         dataset.collect(tmp_path, "q3-2023")
-    with refused("TRIPLETS is empty: SOURCE files needs it"):
-        dataset.collect(tmp_path, "files")
     with refused("MODELS: no answers of 'Large LLM'; there are ['SmolLM2-135M-Instruct', "):
         answers = "data/q3-2024/answers.jsonl"
         dataset.collect(tmp_path, "q3-2024", answers=answers, models=["Large LLM"])
