@@ -236,11 +236,13 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    order = {"metric": METRIC_ORDER, "part": PART_ORDER, "model": frame.get("model", ())}
+    known = {"metric": METRIC_ORDER, "part": PART_ORDER, "model": ()}
     places = {}
-    for column, known in order.items():
+    for column, first in known.items():
         if column in frame:
-            names = dict.fromkeys([*known, *sorted(frame[column])])
+            names = frame[column].unique()
+            if first:
+                names = dict.fromkeys([*first, *sorted(names)])
             places[column] = pd.Categorical(frame[column], list(names)).codes
     rows = pd.DataFrame(places).sort_values(list(places)).index
     return frame.iloc[rows].reset_index(drop=True)
