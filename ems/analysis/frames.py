@@ -236,13 +236,11 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    known = {"metric": METRIC_ORDER, "part": PART_ORDER, "model": ()}
+    order = {"metric": METRIC_ORDER, "part": PART_ORDER, "model": frame.get("model", ())}
     places = {}
-    for column, first in known.items():
+    for column, known in order.items():
         if column in frame:
-            names = frame[column].unique()
-            if first:
-                names = dict.fromkeys([*first, *sorted(names)])
+            names = dict.fromkeys([*known, *sorted(frame[column])])
             places[column] = pd.Categorical(frame[column], list(names)).codes
     rows = pd.DataFrame(places).sort_values(list(places)).index
     return frame.iloc[rows].reset_index(drop=True)
