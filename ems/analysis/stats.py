@@ -329,6 +329,6 @@ def _checked(values: pd.DataFrame, cluster: str) -> pd.DataFrame:
         raise InputError(f"more than one row for {tuple(values.loc[repeated, keys].iloc[0])}")
     # Models stay as they first come. Rows of one mean stand together, which takes less memory.
     means = values.groupby(["metric", "part", "model"], sort=False).ngroup()
-    order = np.lexsort((values["triplet_id"].factorize(sort=True)[0], means))
-    values = values.take(order).reset_index(drop=True)
+    triplets = values["triplet_id"].rank()
+    values = values.take(np.lexsort((triplets, means))).reset_index(drop=True)
     return values.assign(cluster=values[cluster].astype(str))
