@@ -240,7 +240,7 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     places = {}
     for column, known in order.items():
         if column in frame:
-            names = dict.fromkeys([*known, *sorted(frame[column])])
+            names = dict.fromkeys([*known, *sorted(frame[column].unique())])
             places[column] = pd.Categorical(frame[column], list(names)).codes
     rows = pd.DataFrame(places).sort_values(list(places)).index
     return frame.iloc[rows].reset_index(drop=True)

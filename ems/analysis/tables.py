@@ -74,8 +74,18 @@ class Summary(pd.DataFrame):
     """
 
     def __repr__(self) -> str:
-        shown = ["metric", "part", "model", "value", "ci_low", "ci_high", "n", "clusters"]
-        return table_text(self.filter([*shown, "unscored"]))
+        shown = [
+            "metric",
+            "part",
+            "model",
+            "value",
+            "ci_low",
+            "ci_high",
+            "n",
+            "clusters",
+            "unscored",
+        ]
+        return table_text(self.filter(shown))
 
 
 def _notes(table: pd.DataFrame) -> list[str]:
@@ -164,8 +174,19 @@ def pairs_table(pairs: pd.DataFrame, a: str = "", b: str = "") -> pd.DataFrame:
         difference = with_interval(pair["difference"], pair["ci_low"], pair["ci_high"])
         p_holm = "<0.001" if pair["p_holm"] < 0.001 else f"{pair['p_holm']:.3f}"
         rows.append({**pair, "difference": difference, "p_holm": p_holm, "higher": higher})
-    columns = ["metric", "model", "part", "a", "b", "difference", "p_holm", "higher", "n"]
-    return pd.DataFrame(rows).filter([*columns, "clusters"])
+    columns = [
+        "metric",
+        "model",
+        "part",
+        "a",
+        "b",
+        "difference",
+        "p_holm",
+        "higher",
+        "n",
+        "clusters",
+    ]
+    return pd.DataFrame(rows).filter(columns)
 
 
 def dot_plot(summary: pd.DataFrame) -> str:
@@ -230,8 +251,8 @@ def table1(summary: pd.DataFrame, models: Sequence[str] = ()) -> pd.DataFrame:
     for (metric, part), row in summary[is_shown].groupby(["metric", "part"], sort=False):
         cells = {cell.model: _cell(cell) for cell in row.itertuples(index=False)}
         values = [cells.get(model, "–") for model in models]
-        names = shortened(metric), shortened(part)
-        rows.append([*names, *values, str(row["n"].min()), percent(row["scored"].min())])
+        counts = [str(row["n"].min()), percent(row["scored"].min())]
+        rows.append([shortened(metric), shortened(part), *values, *counts])
     return pd.DataFrame(rows, columns=["metric", "part", *map(shortened, models), "n", "scored"])
 
 

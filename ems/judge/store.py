@@ -111,9 +111,8 @@ class Replies:
             return
         if shutil.disk_usage(self.path.parent).free < FREE_BYTES:
             raise self._unusable("written", f"less than {FREE_BYTES >> 20} MB are free")
-        with (
-            self._transaction()
-        ):  # SQLite refuses a write to such a file, but not the beginning of one
+        # SQLite refuses a write to such a file, but not the beginning of one.
+        with self._transaction():
             self._db.execute("DELETE FROM pending WHERE key = ''")
 
     def export(self, path: FilePath) -> int:
